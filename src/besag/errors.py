@@ -1,0 +1,27 @@
+"""What goes wrong, said so that the reader knows what would be right."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterable
+from types import ModuleType
+
+
+class BesagError(ValueError):
+    """Input that besag cannot use; the message quotes it and says what would be right."""
+
+
+def nearest(word: str, candidates: Iterable[str]) -> str:
+    """A suffix for an error message: the candidate closest to `word`, or nothing when none is close."""
+    names = {name.lower(): name for name in candidates}
+    close = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
+    return f" Did you mean {names[close[0]]!r}?" if close else ""
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional module, or say which extra brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as missing:
+        raise BesagError(f"this needs {module!r}, which is not installed: pip install 'besag[{extra}]'") from missing

@@ -1,0 +1,315 @@
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import besag.buckets
+import besag.engine
+from besag import noise
+from besag.conditionals.contract import Questions
+from besag.conditionals.table import Table
+from besag.engine import IDLE, Engine, Plan, Request
+from besag.errors import BesagError
+from besag.reductions import Entropy, Rank, Row, Sample, Target, Top
+from tests.laws import Arbitrary, Counting
+
+
+def random_questions(generator: np.random.Generator, width: int, length: int) -> Questions:
+    """Some sequences with hidden places, asked at some of them, several times and in no order."""
+    ids = generator.integers(0, width + 1, size=(generator.integers(1, 4), length))
+    ids[:, generator.integers(0, length)] = width
+    row, place = np.nonzero(ids == width)
+    pick = generator.integers(0, len(row), size=generator.integers(1, 6))
+    arrays = ids, row[pick], place[pick], generator.integers(0, width, len(pick))
+    tensors = [torch.from_numpy(array) for array in arrays]
+    return Questions(*tensors, uniform=torch.from_numpy(generator.random(len(pick))))
+
+
+def one(questions: Questions, *reduce) -> Plan[dict[str, np.ndarray]]:
+    return (yield Request(questions, reduce))
+
+
+WANTED = Target(), Rank(), Entropy(), Row(), Top(2), Sample()
+
+
+def by_hand(law: Arbitrary, questions: Questions) -> list[dict[str, np.ndarray]]:
+    answers = []
+    for row, place, target, uniform in zip(*(t.tolist() for t in (questions.row, questions.place, questions.target, questions.uniform)), strict=True):  # fmt: skip
+        log_probs = law.log_probs(questions.ids[row].tolist(), place)
+        order = np.argsort(-log_probs)
+        answers.append(
+            {
+                "target": log_probs[target], "rank": 1 + (log_probs > log_probs[target]).sum(), "row": log_probs,
+                "entropy": -(np.exp(log_probs) * log_probs).sum(), "top_ids": order[:2], "top_log_probs": log_probs[order[:2]],
+                "sample": np.searchsorted(np.cumsum(np.exp(log_probs)), uniform, side="right"),
+            }
+        )  # fmt: skip
+    return answers
+
+
+@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 20))
+def test_answers_are_right_and_in_order_whatever_the_batch(seed, batch_tokens, count):
+    generator = np.random.default_rng(seed)
+    law = Arbitrary(3)
+    asked = [random_questions(generator, 3, int(generator.integers(1, 5))) for _ in range(count)]
+    got = list(Engine(law, batch_tokens=batch_tokens).run(one(questions, *WANTED) for questions in asked))
+    for questions, answers in zip(asked, got, strict=True):
+        for number, expected in enumerate(by_hand(law, questions)):
+            for key, value in expected.items():
+                np.testing.assert_allclose(answers[key][number], value, atol=1e-12, err_msg=key)
+
+
+@given(st.integers(0, 1000), st.randoms(use_true_random=False))
+def test_order_of_askers_changes_nothing_exactly(seed, random):
+    generator = np.random.default_rng(seed)
+    asked = [random_questions(generator, 3, 4) for _ in range(8)]
+    shuffled = list(range(8))
+    random.shuffle(shuffled)
+    law = Table.random(3, 4, seed)
+    straight = list(Engine(law, batch_tokens=16).run(one(q, *WANTED) for q in asked))
+    mixed = list(Engine(law, batch_tokens=1000).run(one(asked[i], *WANTED) for i in shuffled))
+    for position, i in enumerate(shuffled):
+        for key in straight[i]:
+            np.testing.assert_array_equal(mixed[position][key], straight[i][key])
+
+
+def test_identical_sequences_share_a_pass_but_never_a_draw():
+    law = Counting(Arbitrary(5))
+    ids = torch.tensor([[5, 1]])
+    zero = torch.tensor([0])
+    plans = [
+        one(Questions(ids, zero, zero, uniform=torch.from_numpy(noise.uniform(0, chain, [0]))), Sample(), Row())
+        for chain in range(300)
+    ]
+    answers = list(Engine(law).run(plans))
+    assert law.sequences == [(5, 1)]
+    assert law.head_rows == 1
+    counts = np.bincount([int(answer["sample"][0]) for answer in answers], minlength=5)
+    expected = np.exp(answers[0]["row"][0]) * 300
+    assert ((counts - expected) ** 2 / expected).sum() < 18.5  # chi-square, 4 degrees of freedom: p ≈ 0.001
+
+
+def test_context_is_part_of_what_makes_questions_identical():
+    law = Counting(Arbitrary(3))
+    questions = [
+        Questions(torch.tensor([[3, 1]]), torch.tensor([0]), torch.tensor([0]), torch.tensor([1]), {"kind": torch.tensor([[kind]])})
+        for kind in (0, 1, 0)
+    ]
+    list(Engine(law).run(one(q, Target()) for q in questions))
+    assert len(law.sequences) == 2
+
+
+def test_nothing_is_padded_unless_allowed():
+    law = Counting(Arbitrary(3))
+    asked = [random_questions(np.random.default_rng(n), 3, 2 + n % 3) for n in range(12)]
+    list(Engine(law).run(one(q, Target()) for q in asked))
+    assert all(len({len(sequence) for sequence in batch}) == 1 for batch in law.batches)
+    assert len(law.batches) == 3  # one a length
+
+
+class Padding(Arbitrary):
+    """Understands an attention mask: the padded end is cut off before it is looked at."""
+
+    pads = True
+
+    def rows(self, questions: Questions) -> torch.Tensor:
+        mask = questions.context.get("attention_mask", torch.ones_like(questions.ids))
+        assert mask.shape == questions.ids.shape
+        rows = []
+        for row, place in zip(questions.row.tolist(), questions.place.tolist(), strict=True):
+            rows.append(torch.from_numpy(self.logits(questions.ids[row][mask[row].bool()].tolist(), place)))
+        return torch.stack(rows)
+
+
+def test_starving_buckets_share_a_padded_batch_and_answers_stay_right():
+    law = Counting(Padding(3))
+    asked = [random_questions(np.random.default_rng(n), 3, 17 + n % 3) for n in range(9)]
+    got = list(Engine(law).run(one(q, *WANTED) for q in asked))
+    assert len(law.batches) == 1
+    for questions, answers in zip(asked, got, strict=True):
+        for number, expected in enumerate(by_hand(law.inner, questions)):
+            assert answers["target"][number] == pytest.approx(expected["target"])
+
+
+def test_padding_never_wastes_more_than_its_share():
+    law = Counting(Padding(3))
+    asked = [random_questions(np.random.default_rng(n), 3, 2 + 9 * n) for n in range(5)]
+    list(Engine(law).run(one(q, Target()) for q in asked))
+    assert len(law.batches) == 5
+
+
+def adaptive(law_width: int, length: int) -> Plan[list[int]]:
+    """Fill a sequence place by place with the likeliest token, each step asking from what the last one answered."""
+    ids = [law_width] * length
+    for place in range(length):
+        answers = yield Request(Questions(torch.tensor([ids]), torch.tensor([0]), torch.tensor([place])), (Top(1),))
+        ids[place] = int(answers["top_ids"][0, 0])
+    return ids
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=12), st.integers(1, 30))
+def test_adaptive_plans_of_any_length_run_together(lengths, batch_tokens):
+    law = Arbitrary(3)
+
+    def expected(length: int) -> list[int]:
+        ids = [3] * length
+        for place in range(length):
+            ids[place] = int(np.argmax(law.logits(ids, place)))
+        return ids
+
+    got = list(Engine(law, batch_tokens=batch_tokens).run(adaptive(3, length) for length in lengths))
+    assert got == [expected(length) for length in lengths]
+
+
+def test_long_adaptive_plans_do_not_recurse():
+    assert len(next(Engine(Arbitrary(2), batch_tokens=1).run([adaptive(2, 1500)]))) == 1500
+
+
+def test_an_empty_request_is_answered_with_nothing():
+    def plan() -> Plan[str]:
+        empty = torch.empty(0, dtype=torch.long)
+        answers = yield Request(Questions(torch.empty(0, 3, dtype=torch.long), empty, empty, empty), (Target(),))
+        assert answers == {}
+        return "done"
+
+    assert list(Engine(Arbitrary(2)).run([plan()])) == ["done"]
+
+
+def test_an_endless_source_streams_from_a_bounded_number_of_plans(monkeypatch):
+    monkeypatch.setattr(besag.engine, "MOST_IN_LINE", 50)
+    taken = 0
+
+    def source():
+        nonlocal taken
+        for number in itertools.count():
+            taken += 1
+            yield one(random_questions(np.random.default_rng(number), 3, 3), Target())
+
+    results = Engine(Arbitrary(3), batch_tokens=40).run(source())
+    for _ in range(200):
+        next(results)
+    assert taken <= 200 + 50
+    results.close()
+
+
+def test_identical_questions_without_end_do_not_pile_up():
+    taken = 0
+
+    def source():
+        nonlocal taken
+        while True:
+            taken += 1
+            yield one(Questions(torch.tensor([[2, 0]]), torch.tensor([0]), torch.tensor([0]), torch.tensor([0])), Target())
+
+    results = Engine(Arbitrary(2), batch_tokens=64).run(source())
+    next(results)
+    assert taken <= 64
+    results.close()
+
+
+def test_an_idle_source_gets_what_waits_at_once():
+    seen = []
+
+    def source():
+        yield one(random_questions(np.random.default_rng(0), 3, 3), Target())
+        yield IDLE
+        seen.append("asked for more")
+        yield one(random_questions(np.random.default_rng(1), 3, 3), Target())
+
+    results = Engine(Arbitrary(3)).run(source())
+    next(results)
+    assert seen == []
+    assert len(list(results)) == 1
+
+
+class Narrow(Arbitrary):
+    """Runs out of memory beyond a number of sequences."""
+
+    def __init__(self, room: int) -> None:
+        super().__init__(3)
+        self.room = room
+
+    def rows(self, questions: Questions) -> torch.Tensor:
+        if len(questions.ids) > self.room:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return super().rows(questions)
+
+
+def test_out_of_memory_halves_the_batch_and_changes_no_answer():
+    asked = [random_questions(np.random.default_rng(n), 3, 4) for n in range(30)]
+    roomy, narrow = Engine(Arbitrary(3)), Engine(Narrow(3))
+    expected = list(roomy.run(one(q, *WANTED) for q in asked))
+    got = list(narrow.run(one(q, *WANTED) for q in asked))
+    assert narrow.batch_tokens <= 3 * 4 * 1.5
+    for left, right in zip(expected, got, strict=True):
+        for key in left:
+            np.testing.assert_array_equal(left[key], right[key])
+
+
+def test_one_sequence_that_does_not_fit_is_said():
+    with pytest.raises(BesagError, match="one sequence of 4 tokens does not fit"):
+        Engine(Narrow(0)).answer(random_questions(np.random.default_rng(0), 3, 4), Target())
+
+
+def test_other_failures_are_not_taken_for_memory():
+    class Broken(Arbitrary):
+        def rows(self, questions):
+            raise RuntimeError("shape mismatch")
+
+    with pytest.raises(RuntimeError, match="shape mismatch"):
+        Engine(Broken(3)).answer(random_questions(np.random.default_rng(0), 3, 4), Target())
+
+
+def test_nan_is_never_silent():
+    class Nan(Arbitrary):
+        def head(self, rows):
+            return rows * float("nan")
+
+    with pytest.raises(BesagError, match="answered with NaN"):
+        Engine(Nan(3)).answer(random_questions(np.random.default_rng(0), 3, 4), Target())
+
+
+def test_the_head_runs_in_chunks(monkeypatch):
+    monkeypatch.setitem(besag.engine.HEAD_BYTES, "cpu", 2 * 4 * 3)  # two rows of three
+    law = Counting(Arbitrary(3))
+    sizes = []
+    inner = law.head
+    law.head = lambda rows: (sizes.append(len(rows)), inner(rows))[1]  # type: ignore[method-assign]
+    asked = [random_questions(np.random.default_rng(n), 3, 4) for n in range(10)]
+    got = list(Engine(law).run(one(q, *WANTED) for q in asked))
+    assert max(sizes) <= 2
+    for questions, answers in zip(asked, got, strict=True):
+        for number, expected in enumerate(by_hand(law.inner, questions)):
+            assert answers["target"][number] == pytest.approx(expected["target"])
+
+
+def test_a_plan_that_fails_is_heard_and_the_others_are_closed():
+    closed = []
+
+    def failing() -> Plan[None]:
+        yield Request(random_questions(np.random.default_rng(0), 3, 3), (Target(),))
+        raise BesagError("no")
+
+    def waiting() -> Plan[None]:
+        try:
+            yield Request(random_questions(np.random.default_rng(0), 3, 2), (Target(),))
+        finally:
+            closed.append(True)
+
+    with pytest.raises(BesagError, match="no"):
+        list(Engine(Arbitrary(3)).run([failing(), waiting()]))
+    assert closed == [True]
+
+
+def test_batch_tokens_must_be_positive():
+    with pytest.raises(BesagError, match="at least 1, not 0"):
+        Engine(Arbitrary(3), batch_tokens=0)
+
+
+def test_progress_goes_to_stderr_only_when_wanted(capsys):
+    asked = [random_questions(np.random.default_rng(n), 3, 4) for n in range(3)]
+    list(Engine(Arbitrary(3), progress=False).run(one(q, Target()) for q in asked))
+    assert capsys.readouterr() == ("", "")
