@@ -1,0 +1,431 @@
+"""Text and token ids: character offsets, words, special tokens, and windows over long text.
+
+Knows tokenizers, fast (Rust, with offsets) and slow (Python, aligned to the text here). Refuses to know models, masks
+and scores, never truncates, and never tokenises a part of a text alone.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import accumulate, chain, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from besag.errors import BesagError, nearest
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+WordPolicy = str | Sequence[Sequence[str] | Sequence[tuple[int, int]]]
+POLICIES = ("tokenizer", "whitespace")
+SPACE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # U+3000 is the last white space there is
+MARKS = re.compile(r"^##(?=.)|^Ġ|▁|(?<=.)@@$|(?<=.)</w>$")  # what slow tokenizers write into their tokens
+SKIP, SURPRISE = 10, 100  # costs of an alignment: a letter left out, a known token that is not what the text says
+REACH, READINGS = 32, 16  # how far ahead a piece is looked for, and how many readings are kept
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """A text as token ids, with the way back to its characters and words. Special tokens are counted in L."""
+
+    text: str  # prefix, scored text and suffix as one string
+    span: tuple[int, int]  # where the scored text stands in `text`
+    ids: np.ndarray  # (L,) int64
+    tokens: tuple[str, ...]  # (L,) as the tokenizer writes them
+    offsets: np.ndarray  # (L, 2) characters of `text`, white space trimmed off; (0, 0) for added special tokens
+    words: np.ndarray  # (L,) word numbers 0, 1, 2, ...; -1 for added special tokens
+    special: np.ndarray  # (L,) bool: added by the tokenizer's template, not written in the text
+    unknown: int  # scored tokens that are the unknown token
+    word_policy: str  # "tokenizer", "whitespace" or "given": what was really used
+
+    @property
+    def places(self) -> np.ndarray:  # (n,)
+        """The positions that are scored: not special, and sharing a character other than white space with the span.
+
+        A token of nothing but white space is scored when it ends in the span or where the span begins: the space before
+        the first scored word belongs to that word. A span of nothing but white space has no places.
+        """
+        return np.flatnonzero(_scored(self.text, self.span, self.offsets, self.special))
+
+
+class _Batch(NamedTuple):
+    """What a tokenizer says of B texts: their T tokens, one text after the other."""
+
+    row: np.ndarray  # (T,) which text
+    ids: np.ndarray  # (T,)
+    tokens: list[str]  # (T,)
+    offsets: np.ndarray  # (T, 2) characters of the text, as the tokenizer gives them
+    special: np.ndarray  # (T,) bool
+    words: np.ndarray | None  # (T,) nan where a token has none; None when the tokenizer has no idea of words
+
+
+class Vocabulary:
+    """A tokenizer, as the map between text and ids."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        self.tokenizer: Any = tokenizer
+        self.mask_token: str | None = self.tokenizer.mask_token
+        self.mask_id: int | None = self.tokenizer.mask_token_id
+        self.unknown_id: int | None = self.tokenizer.unk_token_id
+        self.pad_id: int | None = self.tokenizer.pad_token_id
+        self.size: int = len(tokenizer)
+        self.special_ids: frozenset[int] = frozenset(self.tokenizer.all_special_ids)
+        self._symbols: Mapping[str, int] | None = None  # all there is to write, where there is no unknown token
+
+    @classmethod
+    def of_symbols(cls, symbols: Sequence[str]) -> Vocabulary:
+        """Ids 0..V-1 in the given order, V for "[MASK]"; a text is symbols separated by white space, and nothing else.
+
+        >>> Vocabulary.of_symbols(["a", "b"]).encode(["b a [MASK]"])[0].ids.tolist()
+        [1, 0, 2]
+        """
+        from tokenizers import Tokenizer, models, pre_tokenizers
+        from transformers import PreTrainedTokenizerFast
+
+        for symbol in symbols:
+            if not isinstance(symbol, str) or symbol.split() != [symbol] or "[MASK]" in symbol:
+                raise BesagError(f"{symbol!r} cannot be a symbol: it must be text without white space and [MASK].")
+        table = {symbol: index for index, symbol in enumerate([*symbols, "[MASK]"])}
+        if len(table) <= len(symbols):
+            raise BesagError(f"the symbols {list(symbols)} must differ from one another.")
+        backend = Tokenizer(models.WordLevel(table))
+        backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        tokenizer: Any = PreTrainedTokenizerFast  # its constructor has no types
+        vocabulary = cls(tokenizer(tokenizer_object=backend, mask_token="[MASK]"))
+        vocabulary._symbols = table
+        return vocabulary
+
+    @cached_property
+    def special_text(self) -> str:
+        """What is added around a text, for results: "[CLS] … [SEP] shown, not scored", or "none added"."""
+        [example] = self.encode([self.mask_token or "a"])
+        if not example.special.any():
+            return "none added"
+        inside = np.flatnonzero(~example.special)
+        first, last = (inside[0], inside[-1] + 1) if len(inside) else (len(example.ids), len(example.ids))
+        return " ".join([*example.tokens[:first], "…", *example.tokens[last:]]) + " shown, not scored"
+
+    def token(self, id: int) -> str:
+        """How the tokenizer writes `id`; heads may be wider than their tokenizer, so an id beyond it says so."""
+        token = self.tokenizer.convert_ids_to_tokens(int(id)) if id >= 0 else None
+        if token is None or (token == self.tokenizer.unk_token and id != self.unknown_id):
+            return f"<no token {int(id)}>"
+        return str(token)
+
+    def id(self, token: str) -> int:
+        """The id of a token, written as the tokenizer writes it."""
+        found = self.tokenizer.convert_tokens_to_ids(token)
+        if found is None or (found == self.unknown_id and token != self.tokenizer.unk_token):
+            guess = nearest(token, self.tokenizer.get_vocab())
+            raise BesagError(f"{token!r} is not a token of this vocabulary of {self.size}.{guess}")
+        return int(found)
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        words: WordPolicy = "tokenizer",
+        prefix: str = "",
+        suffix: str = "",
+        separator: str = " ",
+    ) -> list[Encoded]:
+        """Each text between `prefix` and `suffix`, as one string with `separator` between parts that are not empty.
+
+        `words` says what a word is: "tokenizer" (the pre-tokenizer's words; white space when the tokenizer has none),
+        "whitespace" (a token belongs to the run of characters in which it starts), or one list per text of words or
+        (start, end) spans, in the order of the text; a token outside all given words is a word of its own.
+        """
+        if isinstance(texts, str):
+            raise BesagError(f"expected a list of texts, got the text {texts!r}: write [{texts!r}].")
+        texts = list(texts)
+        for part in (*texts, prefix, suffix, separator):
+            if not isinstance(part, str):
+                raise BesagError(f"expected text, got {part!r} of type {type(part).__name__}.")
+        if isinstance(words, str) and words not in POLICIES:
+            raise BesagError(f"no word policy is called {words!r}: {', '.join(POLICIES)}.{nearest(words, POLICIES)}")
+        if not texts:
+            return []
+        joined = [separator.join(part for part in (prefix, text, suffix) if part) for text in texts]
+        before = [len(prefix) + len(separator) * bool(text) if prefix else 0 for text in texts]
+        spans = [(first, first + len(text)) for first, text in zip(before, texts, strict=True)]
+        page = _Page(joined)
+        if self._symbols is not None:
+            _refuse_strangers(joined, self._symbols)
+        batch = self._fast(joined) if self.tokenizer.is_fast else self._slow(joined)
+
+        row, ids, tokens, special = batch.row, batch.ids, batch.tokens, batch.special
+        start, end = page.trim(row, batch.offsets, tokens)
+        offsets = np.where(special[:, None], 0, np.stack([start, end], axis=1) - page.base[row][:, None])
+
+        if not isinstance(words, str):
+            policy, key = "given", _first_overlap(start, end, page.place(_given(words, texts), before))
+        elif words == "tokenizer" and batch.words is not None:
+            policy, key = words, batch.words
+        else:
+            policy, key = "whitespace", _first_overlap(start, end, page.runs)
+        numbers = _count(row, key, special)
+
+        bounds = np.searchsorted(row, np.arange(len(joined) + 1)).tolist()
+        parts = [slice(low, high) for low, high in pairwise(bounds)]
+        strange = ~special & (ids == (-1 if self.unknown_id is None else self.unknown_id))
+        for position in np.flatnonzero(strange):
+            tokens[position] = self.tokenizer.unk_token  # some tokenizers write the piece they do not know
+        unknown = [0] * len(joined)
+        for index in np.unique(row[strange]):
+            at = parts[index]
+            unknown[index] = int(_scored(joined[index], spans[index], offsets[at], special[at])[strange[at]].sum())
+        return [
+            Encoded(text, span, ids[at], tuple(tokens[at]), offsets[at], numbers[at], special[at], count, policy)
+            for text, span, at, count in zip(joined, spans, parts, unknown, strict=True)
+        ]
+
+    @cached_property
+    def _has_words(self) -> bool:
+        """Does this fast tokenizer split text into words at all? Some keep a sentence whole ("▁" is only a letter)."""
+        backend, example = self.tokenizer.backend_tokenizer, "a a"
+        if backend.normalizer is not None:
+            example = backend.normalizer.normalize_str(example)
+        return backend.pre_tokenizer is not None and len(backend.pre_tokenizer.pre_tokenize_str(example)) > 1
+
+    def _fast(self, texts: list[str]) -> _Batch:
+        encodings = self.tokenizer(
+            texts,
+            padding=False,
+            truncation=False,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            verbose=False,  # a text longer than the model is no mistake: see `windows`
+        ).encodings
+        words = None
+        if self._has_words:
+            words = np.array([*chain.from_iterable(encoding.word_ids for encoding in encodings)], dtype=np.float64)
+        return _Batch(
+            np.repeat(np.arange(len(texts)), [len(encoding) for encoding in encodings]),
+            _flat(encoding.ids for encoding in encodings),
+            [*chain.from_iterable(encoding.tokens for encoding in encodings)],
+            _flat(chain.from_iterable(encoding.offsets for encoding in encodings)).reshape(-1, 2),
+            _flat(encoding.special_tokens_mask for encoding in encodings) > 0,  # 0 for "[SEP]" written in the text
+            words,  # a None of the tokenizer has become nan
+        )
+
+    def _slow(self, texts: list[str]) -> _Batch:
+        around = self.tokenizer.build_inputs_with_special_tokens([-1])
+        head, tail = around[: around.index(-1)], around[around.index(-1) + 1 :]
+        row, ids, offsets, special = [], [], [], []
+        for index, text in enumerate(texts):
+            pieces = self.tokenizer.tokenize(text)
+            ids += [*head, *self.tokenizer.convert_tokens_to_ids(pieces), *tail]
+            offsets += [(0, 0)] * len(head) + align(text, pieces, self.tokenizer.unk_token) + [(0, 0)] * len(tail)
+            special += [True] * len(head) + [False] * len(pieces) + [True] * len(tail)
+            row += [index] * (len(head) + len(pieces) + len(tail))
+        tokens = self.tokenizer.convert_ids_to_tokens(ids)
+        whole = _flat(offsets).reshape(-1, 2)
+        return _Batch(np.array(row, np.int64), np.array(ids, np.int64), tokens, whole, np.array(special, bool), None)
+
+
+class _Page:
+    """All texts of a batch written under one another, so that one number says where a character stands."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self.base = np.cumsum([0, *(len(text) + 1 for text in texts)])[:-1]  # (B,) where each text begins
+        try:
+            codes = np.frombuffer("\n".join([*texts, ""]).encode("utf-32-le"), dtype="<u4")  # (C,)
+        except UnicodeEncodeError as failure:
+            text = texts[np.searchsorted(self.base, failure.start, side="right") - 1]
+            raise BesagError(
+                f"{text!r} holds half of a surrogate pair, which is no character: decode it anew."
+            ) from None
+        self.space = SPACE[np.minimum(codes, len(SPACE) - 1)]  # (C,)
+
+    @property
+    def runs(self) -> np.ndarray:  # (W, 2)
+        """The maximal runs of characters that are not white space."""
+        return np.flatnonzero(np.diff(self.space.astype(np.int8), prepend=1, append=1)).reshape(-1, 2)
+
+    def place(self, spans: list[list[tuple[int, int]]], before: list[int]) -> np.ndarray:  # (W, 2)
+        """Where the spans of each scored text stand in the page; `before` characters of prefix come first."""
+        shift = np.repeat(self.base + before, [len(line) for line in spans])
+        return _flat(chain.from_iterable(spans)).reshape(-1, 2) + shift[:, None]
+
+    def trim(self, row: np.ndarray, offsets: np.ndarray, tokens: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Where each token starts and ends in the page, without white space; a blank token is empty, at its end."""
+        position = np.arange(len(self.space) + 1)
+        blank = np.append(self.space, False)
+        following = np.minimum.accumulate(np.where(blank, len(self.space), position)[::-1])[::-1]
+        preceding = np.maximum.accumulate(np.append(0, np.where(self.space, 0, position[1:])))
+        start, end = (offsets + self.base[row][:, None]).T  # (T,), (T,)
+        start = np.minimum(following[start], end)
+        end = np.maximum(preceding[end], start)
+        # a tokenizer that begins each word with a space of its own gives that space the first letter's offsets
+        doubled = np.flatnonzero((start[:-1] == start[1:]) & (row[:-1] == row[1:]) & (end[:-1] > start[:-1]))
+        invented = [index for index in doubled.tolist() if not tokens[index].strip("▁Ġ")]
+        end[invented] = start[invented]
+        return start, end
+
+
+def _flat(lines: Iterable[Iterable[int]]) -> np.ndarray:
+    return np.fromiter(chain.from_iterable(lines), dtype=np.int64)
+
+
+def _scored(text: str, span: tuple[int, int], offsets: np.ndarray, special: np.ndarray) -> np.ndarray:  # (L,) bool
+    first, last = span
+    inner = text[first:last].strip()
+    low = first + text[first:last].find(inner)
+    start, end = offsets.T
+    overlaps = (start < low + len(inner)) & (end > low)  # both are trimmed: what they share begins with a letter
+    blank = (start == end) & (start >= first) & (start <= last)
+    scored: np.ndarray = ~special & (overlaps | blank) & bool(inner)
+    return scored
+
+
+def _first_overlap(start: np.ndarray, end: np.ndarray, spans: np.ndarray) -> np.ndarray:  # (T,)
+    """The first span, in order, that holds a character of each token (the place of an empty one), or nan."""
+    index = np.searchsorted(spans[:, 1], start, side="right")
+    begins = np.append(spans[:, 0], np.iinfo(np.int64).max)[index]
+    return np.where(begins < np.maximum(end, start + 1), index, np.nan)
+
+
+def _count(row: np.ndarray, key: np.ndarray, special: np.ndarray) -> np.ndarray:  # (T,)
+    """Word numbers from 0 in each row, one more whenever the key changes (nan is never the same); -1 where special."""
+    inner = np.flatnonzero(~special)
+    row, key = row[inner], key[inner]
+    number = np.cumsum(np.append(False, (key[1:] != key[:-1]) | (row[1:] != row[:-1])))[: len(inner)]
+    words = np.full(len(special), -1, dtype=np.int64)
+    words[inner] = number - number[np.searchsorted(row, row)]
+    return words
+
+
+def _refuse_strangers(texts: list[str], symbols: Mapping[str, int]) -> None:
+    for text in texts:
+        for symbol in text.split():
+            if symbol not in symbols:
+                known = " ".join(symbols) if len(symbols) <= 40 else f"{' '.join([*symbols][:40])} …"
+                raise BesagError(f"{symbol!r} in {text!r} is not one of the symbols {known}.{nearest(symbol, symbols)}")
+
+
+def _given(words: Any, texts: list[str]) -> list[list[tuple[int, int]]]:
+    """The spans of the words somebody gives for each text."""
+    lists = isinstance(words, Sequence) and all(isinstance(x, Iterable) and not isinstance(x, str) for x in words)
+    if not lists or len(words) != len(texts):
+        raise BesagError(f"expected one list of words for each of the {len(texts)} texts, got {words!r}.")
+    result = []
+    for text, entry in zip(texts, words, strict=True):
+        spans: list[tuple[int, int]] = []
+        cursor = 0
+        for word in entry:
+            if isinstance(word, str):
+                start = text.find(word, cursor) if word.strip() else -1
+                if start < 0:
+                    raise BesagError(f"the word {word!r} does not follow in {text[cursor:]!r}, the rest of {text!r}.")
+                cursor = start + len(word)
+            else:
+                numbers = word if isinstance(word, Iterable) else ()
+                start, end = (*(int(at) for at in numbers if isinstance(at, int | np.integer)), -1, -1)[:2]
+                if not cursor <= start < end <= len(text):
+                    raise BesagError(f"{word!r} is no (start, end) within {text!r} after character {cursor}.")
+                cursor = end
+            spans.append((start, cursor))
+        result.append(spans)
+    return result
+
+
+@cache
+def _fold(letter: str) -> str:
+    """A letter without case and accents; nothing for white space, accents and control characters themselves."""
+
+    def unseen(part: str) -> bool:
+        return part.isspace() or unicodedata.category(part) in ("Mn", "Cc", "Cf")
+
+    kept = "".join(part for part in unicodedata.normalize("NFKD", letter).casefold() if not unseen(part))
+    return kept or ("" if unseen(letter) else letter)
+
+
+@cache
+def _stands_alone(letter: str) -> bool:
+    """Punctuation and ideographs: a word may end beside them."""
+    ideograph = letter.isalpha() and unicodedata.east_asian_width(letter) == "W"
+    return ideograph or unicodedata.category(letter).startswith("P") or (letter.isascii() and not letter.isalnum())
+
+
+def align(text: str, pieces: Sequence[str], unknown: str | None) -> list[tuple[int, int]]:
+    """Character offsets of the pieces of a tokenizer that tells none.
+
+    Text and pieces are folded (case, accents, white space and the marks "##", "▁", "Ġ", "@@", "</w>" taken off); the
+    pieces, in order, then spell the text. A piece that does not (the unknown token, or one the tokenizer has rewritten)
+    covers a gap, and letters may be left out; both as in the cheapest reading of the whole text. A gap costs 1 for each
+    seam in it (where a word may end), 1 if it stops at no seam, 2 if it is empty, and SURPRISE if its piece is a known
+    token; a letter left out costs SKIP.
+    """
+    letters = [(index, part) for index, letter in enumerate(text) for part in _fold(letter)]
+    folded = "".join(part for _, part in letters)
+    origin = [index for index, _ in letters] + [len(text)]
+    seam, run_end = [True] * len(origin), [len(folded)] * len(origin)
+    for at in range(len(folded) - 1, 0, -1):
+        left, right = origin[at - 1], origin[at]
+        space = any(map(str.isspace, text[left + 1 : right]))
+        seam[at] = space or _stands_alone(text[left]) or _stands_alone(text[right])
+        run_end[at - 1] = at if space else run_end[at]
+    seams = list(accumulate(seam))
+
+    readings = {0: (0, 0, 0)}  # where a reading stands: its cost, where it stood before, where its last piece starts
+    history = []
+    for piece in pieces:
+        spellings = {"".join(map(_fold, form)) for form in (piece, MARKS.sub("", piece))}
+        reached: dict[int, tuple[int, int, int]] = {}
+        for at, (cost, *_) in readings.items():
+            steps = []  # where the piece starts and stops, and the cost so far
+            for spelling in spellings:
+                start = folded.find(spelling, at, at + REACH + len(spelling))
+                if start >= 0:
+                    steps.append((start, start + len(spelling), cost + SKIP * (start - at)))
+            if piece == unknown or all(start > at for start, _, _ in steps):
+                price = cost + (piece != unknown) * SURPRISE
+                steps.append((at, at, price + 2))
+                for stop in {*range(at + 1, min(at + REACH, run_end[at])), run_end[at]} - {at}:
+                    steps.append((at, stop, price + seams[stop - 1] - seams[at] + (not seam[stop])))
+            for start, stop, total in steps:
+                if stop not in reached or total < reached[stop][0]:
+                    reached[stop] = (total, at, start)
+        kept = sorted(reached.items(), key=lambda item: item[1][0])[:READINGS]
+        readings = {stop: reading for stop, reading in kept if reading[0] <= kept[0][1][0] + SURPRISE}
+        history.append(readings)
+
+    spans = []
+    stop = min(readings, key=lambda at: readings[at][0] + SKIP * (len(folded) - at))
+    for readings in reversed(history):
+        _, before, start = readings[stop]
+        end = origin[start] if start == stop else origin[stop - 1] + 1
+        while start < stop and end < len(text) and not text[end].isspace() and not _fold(text[end]):
+            end += 1  # the accents of its last letter
+        spans.append((origin[start], end))
+        stop = before
+    return spans[::-1]
+
+
+def windows(length: int, capacity: int, place: np.ndarray, centred: bool) -> np.ndarray:  # (M,)
+    """Start of the window of `capacity` text tokens, out of `length`, in which each place is answered.
+
+    Centred: the window around the place itself, pushed inside the text. Otherwise windows start every half capacity,
+    and at the last start, so that many places share one; a place takes the window that maximises the smaller of its
+    left and right contexts, where a side that reaches the end of the text counts as full. Ties go to the left.
+    """
+    if capacity < 1:
+        raise BesagError(f"a window of {capacity} tokens has no room for text: it needs at least 1.")
+    place = np.asarray(place, dtype=np.int64)
+    last = max(length - capacity, 0)
+    if centred or last == 0:
+        centre: np.ndarray = np.clip(place - capacity // 2, 0, last)
+        return centre
+    stride = max(capacity // 2, 1)
+    start = np.clip((place[:, None] // stride - np.array([2, 1, 0])) * stride, 0, last)
+    start = np.append(start, np.full((len(place), 1), last), axis=1)  # (M, 4): no other window can hold the place
+    left = np.where(start == 0, capacity, place[:, None] - start)
+    right = np.where(start == last, capacity, start + capacity - 1 - place[:, None])
+    context = np.where((left >= 0) & (right >= 0), np.minimum(left, right), -1)
+    best: np.ndarray = np.take_along_axis(start, context.argmax(axis=1)[:, None], axis=1)[:, 0]
+    return best
