@@ -45,7 +45,12 @@ def test_conditioning_on_zero_probability_is_refused_and_quoted():
 
 @pytest.mark.parametrize(
     ("joint", "message"),
-    [(np.ones((2, 3)), r"\(2, 3\)"), (-np.ones((2, 2)), "non-negative"), (np.zeros((2, 2)), "not all"), (np.float64(1), "axis")],
+    [
+        (np.ones((2, 3)), r"\(2, 3\)"),
+        (-np.ones((2, 2)), "non-negative"),
+        (np.zeros((2, 2)), "not all"),
+        (np.float64(1), "axis"),
+    ],
 )
 def test_what_is_no_table_is_refused(joint, message):
     with pytest.raises(BesagError, match=message):

@@ -19,14 +19,16 @@ NOTHING: Mapping[str, Tensor] = MappingProxyType({})
 
 
 class Questions(NamedTuple):
-    """Asks about N sequences of one length L: ragged asks are flat, so a sequence may be asked at any number of places."""
+    """Asks about N sequences of one length L. Asks are flat: a sequence may be asked about any number of places."""
 
     ids: Tensor  # (N, L), the mask id where a place is hidden
     row: Tensor  # (M,) which sequence
     place: Tensor  # (M,) which position of it
     target: Tensor | None = None  # (M,) the token whose probability, logit or rank is wanted
     context: Mapping[str, Tensor] = NOTHING  # (N, ...) token types, attention mask, an encoder's source ...
-    uniform: Tensor | None = None  # (M,) float64 in (0, 1): the noise of a draw, a function of (seed, chain, step, place)
+    uniform: Tensor | None = (
+        None  # (M,) float64 in (0, 1): the noise of a draw, a function of (seed, chain, step, place)
+    )
 
 
 @runtime_checkable
@@ -44,7 +46,9 @@ class Conditionals(Protocol):
     max_length: int | None  # most positions in one sequence, special tokens included; None: no limit
     device: torch.device
     dtype: torch.dtype
-    pads: bool  # may sequences of different lengths share a batch, with context["attention_mask"] saying where they end?
+    pads: (
+        bool  # may sequences of different lengths share a batch, with context["attention_mask"] saying where they end?
+    )
 
     def rows(self, questions: Questions) -> Tensor: ...  # (M, H)
 

@@ -37,7 +37,9 @@ class Ising(Exact):
 
     def log_joint(self, hidden: list[int], shown: list[int], values: Tensor) -> Tensor:
         if len(hidden) > MOST_HIDDEN:
-            raise BesagError(f"{len(hidden)} hidden spins would need 2^{len(hidden)} terms; at most {MOST_HIDDEN} are summed")
+            raise BesagError(
+                f"{len(hidden)} hidden spins would need 2^{len(hidden)} terms; at most {MOST_HIDDEN} are summed"
+            )
         spins = _all_spins(len(hidden))  # (2^k, k)
         given = 2.0 * values.double() - 1  # (G, |shown|)
         local = self.fields[hidden] + given @ self.couplings[shown][:, hidden]  # (G, k)

@@ -1,0 +1,1 @@
+"""Who answers "what stands at this place, given what is shown?"."""

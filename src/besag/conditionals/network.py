@@ -1,0 +1,229 @@
+"""What masked and causal networks share: the head on asked rows alone, and what a short probe finds out at the start.
+
+Nothing here trusts a family's reputation. Whether the head can be cut off, how places are numbered, whether a mask must
+be given, whether padding changes anything and which side the network sees: each is tried on a few short sequences, some
+of which hold the pad token as an ordinary value. Knows no family, no batch, no method.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from itertools import cycle, islice
+from math import inf
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from besag.conditionals.contract import NOTHING
+from besag.conditionals.split import Head, Reader
+from besag.errors import BesagError
+from besag.vocabulary import Vocabulary
+
+log = logging.getLogger(__name__)
+
+PROBE_LENGTH, PROBE_PADDING = 7, 2
+SANE_LENGTH = 1_000_000  # tokenizers write "no limit" as 10^30
+
+# Largest difference, relative to the largest number, between answers that should be the same bit for bit because the
+# same products are taken, and between answers whose products are cut differently and so round differently.
+SAME = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 1e-4, torch.bfloat16: 1e-3}
+CLOSE = {torch.float64: 1e-10, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
+
+
+class Network:
+    """A network with a head over a vocabulary. `split` says whether the head runs on the asked rows alone."""
+
+    def __init__(self, model: Any, vocabulary: Vocabulary, name: str | None = None) -> None:
+        self.model = model.eval()
+        self.vocabulary = vocabulary
+        self.name = name or str(model.config.name_or_path) or type(model).__name__
+        self.device: torch.device = model.device
+        self.dtype: torch.dtype = model.dtype
+        self.max_length = longest(model, vocabulary.tokenizer)
+        if model.config.is_encoder_decoder:
+            raise BesagError(f"{self.title} is an encoder-decoder, which reads one text and writes another: {USABLE}")
+        check_ids(model, vocabulary, self.title)
+        with torch.no_grad():  # not inference mode: what a network caches in it could not be trained afterwards
+            self._study()
+
+    @property
+    def title(self) -> str:
+        return f"{self.name!r} ({type(self.model).__name__})"
+
+    def head(self, rows: Tensor) -> Tensor:
+        return self._head(rows)
+
+    def _study(self) -> None:
+        probe = self._probe().to(self.device)  # (4, L)
+        logits = self._logits(probe)  # (4, L, V)
+        self.width: int = logits.shape[-1]
+        self._read, self._head, states = self._cut(probe, logits)
+        self.split = self._head is not _as_they_are
+        states = self._number_places(probe, states)
+        states = self._drop_mask(probe, states)
+        self.pads = self._bears_padding(probe)
+        self._from_left, self._from_right = self._influences(probe, states)
+
+    def _probe(self) -> Tensor:
+        """Two short rows of ordinary tokens, and the same two with the mask and every pad token among their values."""
+        vocabulary, known = self.vocabulary, embedded(self.model)
+        length = min(PROBE_LENGTH, self.max_length or PROBE_LENGTH)
+        pads = {vocabulary.pad_id, getattr(self.model.config, "pad_token_id", None), *self._padding_rows()}
+        odd = [token for token in (vocabulary.mask_id, *pads) if token is not None and 0 <= token < known]
+        ordinary = [token for token in range(min(known, 1000)) if token not in {*odd, *vocabulary.special_ids}]
+        probe = torch.tensor(list(islice(cycle(ordinary or [0]), 2 * length))).view(2, length).repeat(2, 1)
+        for place, token in zip(range(1, length), odd, strict=False):
+            probe[2, -1 - place], probe[3, place] = token, token
+        return probe
+
+    def _padding_rows(self) -> set[int]:
+        """The ids, or positions, for which the network keeps a row of its tables as padding."""
+        rows = {getattr(module, "padding_idx", None) for module in self.model.modules()}
+        return {row for row in rows if isinstance(row, int)}
+
+    def _logits(self, ids: Tensor) -> Tensor:
+        """What the whole network says, as its users call it."""
+        mask = {"attention_mask": torch.ones_like(ids)} if Reader(self.model).mask else {}
+        try:
+            answer = self.model(input_ids=ids, **mask)
+        except Exception as problem:
+            raise BesagError(f"{self.title} cannot be run on token ids alone: {problem}") from problem
+        logits: Tensor | None = getattr(answer, "logits", None)
+        if logits is None or logits.shape[:-1] != ids.shape or logits.shape[-1] < self.vocabulary.size:
+            raise BesagError(
+                f"{self.title} has no head that gives every place a logit for each of the {self.vocabulary.size} "
+                f"tokens of its tokenizer: {USABLE}"
+            )
+        if logits.isnan().any():
+            advice = "its weights are broken" if self.dtype == torch.float32 else "try dtype='float32'"
+            raise BesagError(f"{self.title} answers with numbers that are no numbers (NaN) in {self.dtype}: {advice}")
+        return logits
+
+    def _cut(self, probe: Tensor, logits: Tensor) -> tuple[Reader, Callable[[Tensor], Tensor], Tensor]:
+        """Base model, head and what the base model says, if they say together what the whole network says.
+
+        Otherwise the whole network, no head, and the whole network's logits: whatever a head trips over without its
+        base model, the numbers are the same.
+        """
+        try:
+            read, head = Reader(self.model._modules[self.model.base_model_prefix]), Head(self.model)
+            states = read(probe)  # (4, L, H)
+            if gap(head(states.flatten(0, 1)).view(logits.shape), logits) <= CLOSE[self.dtype]:
+                return read, head, states
+        except Exception as trip:
+            log.info("the head of %s is not run apart from its base model: %r", self.title, trip)
+        return Reader(self.model), _as_they_are, logits
+
+    def _number_places(self, probe: Tensor, states: Tensor) -> Tensor:
+        """Find the number of the first place; give numbers only if the network's own are shifted by a pad token."""
+        read = self._read
+        room = getattr(self.model.config, "max_position_embeddings", None) or 0
+        offsets = [0, *sorted(row + 1 for row in self._padding_rows())] if "position_ids" in read.accepts else []
+        for offset in offsets:
+            if offset == 0 or offset + probe.shape[1] <= room:
+                read.offset = offset
+                given = attempt(read, probe)
+                if given is not None and gap(given[:2], states[:2]) <= SAME[self.dtype]:  # where no pad token shifts
+                    if gap(given, states) > SAME[self.dtype]:
+                        return given
+                    break
+        read.offset = None
+        return states
+
+    def _drop_mask(self, probe: Tensor, states: Tensor) -> Tensor:
+        """Give no mask where nothing is padded, if the network says the same without one."""
+        read = self._read
+        if read.mask:
+            read.mask = False
+            without = attempt(read, probe)
+            if without is not None and gap(without, states) <= SAME[self.dtype]:
+                return without
+            read.mask = True
+        return states
+
+    def _bears_padding(self, probe: Tensor) -> bool:
+        """Does a row say the same alone, and padded on the right beside longer ones?"""
+        if "attention_mask" not in self._read.accepts:
+            return False
+        length = probe.shape[1] - PROBE_PADDING
+        padded, mask = probe.clone(), torch.ones_like(probe)
+        padded[-1, length:], mask[-1, length:] = self.vocabulary.pad_id or 0, 0
+        alone, beside = attempt(self._read, probe[-1:, :length]), attempt(self._read, padded, {"attention_mask": mask})
+        if alone is None or beside is None:
+            return False
+        return gap(beside[-1:, :length], alone) <= CLOSE[self.dtype]
+
+    def _influences(self, probe: Tensor, states: Tensor) -> tuple[float, float]:
+        """How much the other places change with the first token, and with the last."""
+        first, last = probe.clone(), probe.clone()
+        first[:, 0] = (probe[:, 0] + 1) % embedded(self.model)
+        last[:, -1] = (probe[:, -1] + 1) % embedded(self.model)
+        return gap(self._read(first)[:, 1:], states[:, 1:]), gap(self._read(last)[:, :-1], states[:, :-1])
+
+
+USABLE = (
+    "besag uses a masked language model (a *ForMaskedLM: BERT, RoBERTa, ModernBERT, ESM …) or, from the left only, a "
+    "causal one (a *ForCausalLM: GPT-2 …)"
+)
+
+
+def attempt(read: Reader, ids: Tensor, context: Mapping[str, Tensor] = NOTHING) -> Tensor | None:
+    """What a network says when asked in this way; None if it breaks, and so is not to be asked in this way."""
+    try:
+        return read(ids, context)
+    except Exception:
+        return None
+
+
+def gap(one: Tensor | None, other: Tensor) -> float:
+    """Largest difference relative to the largest number; infinite where the two are not of one kind."""
+    if one is None or one.shape != other.shape:
+        return inf
+    one, other = (part if part.dtype == torch.float64 else part.float() for part in (one, other))
+    finite = other.isfinite()
+    if not torch.equal(one.isfinite(), finite):
+        return inf
+    scale = other[finite].abs().max()
+    return float((one[finite] - other[finite]).abs().max() / scale) if float(scale) > 0 else 0.0
+
+
+def embedded(model: Any) -> int:
+    """How many token ids a network has an embedding for."""
+    weight = getattr(model.get_input_embeddings(), "weight", None)
+    return int(model.config.vocab_size if weight is None else weight.shape[0])
+
+
+def check_ids(model: Any, vocabulary: Vocabulary, title: str) -> None:
+    """Refuse a tokenizer with ids that the network has no embedding for."""
+    table = vocabulary.tokenizer.get_vocab()
+    token = max(table, key=table.__getitem__)
+    if table[token] >= embedded(model):
+        raise BesagError(
+            f"the tokenizer of {title} has a token {token!r} with the id {table[token]}, but the network knows "
+            f"the ids 0 … {embedded(model) - 1} only: they do not belong together"
+        )
+
+
+def longest(model: Any, tokenizer: Any) -> int | None:
+    """Most places in one sequence: what the tokenizer and the network's positions allow; None where neither says.
+
+    A learned table of positions that keeps a row for padding starts after that row.
+    """
+    limits = []
+    if 0 < tokenizer.model_max_length < SANE_LENGTH:
+        limits.append(int(tokenizer.model_max_length))
+    room = getattr(model.config, "max_position_embeddings", None)
+    if room and room > 0:
+        unused = [
+            module.padding_idx + 1
+            for name, module in model.named_modules()
+            if "position" in name.rpartition(".")[2] and isinstance(getattr(module, "padding_idx", None), int)
+        ]
+        limits.append(int(room) - max(unused, default=0))
+    return min(limits, default=None)
+
+
+def _as_they_are(rows: Tensor) -> Tensor:
+    return rows

@@ -1,0 +1,85 @@
+"""A Hugging Face language model cut in two: what reads the tokens, and the head that answers about one place.
+
+A vocabulary of 250,000 makes the head the dearest part of a network, and its own forward runs it at every place. Here
+the network's base model runs alone, the asked rows are picked, and the network's own forward, with a stand-in where its
+base model was, turns just those rows into logits. Knows how a `PreTrainedModel` is put together, and no family by name.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from besag.conditionals.contract import NOTHING
+
+
+class Rows(tuple[Tensor]):
+    """What a base model returns, with nothing in it but the hidden rows: attentions, caches and the like are None."""
+
+    @property
+    def last_hidden_state(self) -> Tensor:
+        return self[0]
+
+    def __getattr__(self, name: str) -> None:
+        return None
+
+
+class StandIn(nn.Module):
+    """Stands where the base model stood, and returns the rows that it is given in place of token ids.
+
+    Whatever else a head wants of the base model (some multiply by its embeddings) is the base model's own.
+    """
+
+    def __init__(self, base: nn.Module) -> None:
+        super().__init__()
+        self.__dict__["base"] = base  # known, but no part of this module: it is not to run, move or be saved with it
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["base"], name)
+
+    def forward(self, input_ids: Tensor, *_: object, **__: object) -> Rows:
+        return Rows((input_ids,))
+
+
+class Head:
+    """A network's own head, on rows alone. The network itself is untouched: the cut is made in a shallow copy."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = copy.copy(model)
+        prefix = model.base_model_prefix
+        self.model._modules = {**model._modules, prefix: StandIn(model._modules[prefix])}
+
+    def __call__(self, rows: Tensor) -> Tensor:  # (M, H) -> (M, V)
+        logits: Tensor = self.model(input_ids=rows[None])[0]  # (1, M, V)
+        return logits[0]
+
+
+class Reader:
+    """Runs a network on token ids, so that a pad token among the *values* is a token like any other.
+
+    Some families derive from the pad id which places exist (the attention mask) or where they stand (positions). So
+    both are given, unless the network is known to say the same without them: looking through an explicit mask stops the
+    device in every batch.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
+        self.accepts = frozenset(inspect.signature(module.forward).parameters)
+        self.mask = "attention_mask" in self.accepts  # give a mask of ones where nothing is padded?
+        self.offset: int | None = None  # give positions offset, offset + 1, …? None: the network numbers them itself
+        self.fixed: dict[str, bool] = {"use_cache": False} if "use_cache" in self.accepts else {}
+
+    def __call__(self, ids: Tensor, context: Mapping[str, Tensor] = NOTHING) -> Tensor:  # (N, L) -> (N, L, H)
+        inputs = {name: value for name, value in context.items() if name in self.accepts}
+        if self.mask and "attention_mask" not in inputs:
+            inputs["attention_mask"] = torch.ones_like(ids)
+        if self.offset is not None and "position_ids" not in inputs:
+            positions = torch.arange(self.offset, self.offset + ids.shape[1], device=ids.device)
+            inputs["position_ids"] = positions.expand(ids.shape)  # (N, L)
+        states: Tensor = self.module(input_ids=ids, **inputs, **self.fixed)[0]
+        return states

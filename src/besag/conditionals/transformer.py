@@ -1,0 +1,40 @@
+"""Any Hugging Face masked language model, as one who answers.
+
+Knows that a masked network answers about a place from both sides. How it is run is `network.py`'s knowledge.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from torch import Tensor
+
+from besag.conditionals.contract import Questions
+from besag.conditionals.network import Network
+from besag.errors import BesagError
+from besag.vocabulary import Vocabulary
+
+NO_MASK = (
+    "the tokenizer of {} has no mask token, so it cannot be asked about a hidden place; a causal model can be asked "
+    "from the left only, a masked one needs the tokenizer it was trained with"
+)
+
+
+class Transformer(Network):
+    """p(x_i ∣ what is shown on both sides), from a `*ForMaskedLM` and its vocabulary. The network is set to eval."""
+
+    sees: Literal["both", "left"] = "both"
+
+    def __init__(self, model: Any, vocabulary: Vocabulary, name: str | None = None) -> None:
+        super().__init__(model, vocabulary, name)
+        if vocabulary.mask_id is None:
+            raise BesagError(NO_MASK.format(self.title))
+        if self._from_right == 0 < self._from_left:
+            raise BesagError(
+                f"{self.title} is a causal model: what comes after a place changes nothing in its answer, so it cannot "
+                f"be asked as a masked model; it can be scored from left to right"
+            )
+
+    def rows(self, questions: Questions) -> Tensor:
+        states = self._read(questions.ids, questions.context)  # (N, L, H)
+        return states[questions.row, questions.place]  # (M, H)

@@ -1,0 +1,118 @@
+"""Where numbers are computed, and how precisely.
+
+Knows devices and dtypes. Refuses to know models: it imports nothing but torch.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from functools import cache
+
+import torch
+
+from besag.errors import BesagError, nearest
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+SYNONYMS = {"gpu": "cuda"}
+DTYPES = {
+    "bfloat16": torch.bfloat16,
+    "bf16": torch.bfloat16,
+    "float16": torch.float16,
+    "fp16": torch.float16,
+    "half": torch.float16,
+    "float32": torch.float32,
+    "fp32": torch.float32,
+    "float": torch.float32,
+    "float64": torch.float64,
+    "fp64": torch.float64,
+    "double": torch.float64,
+}
+LOW_PRECISION = (torch.bfloat16, torch.float16)
+
+# A processor may lack the instructions that torch chooses for a low precision, and then the whole process dies: no
+# exception is raised. So the products that a network needs are tried in a child, which may die instead. Several sizes,
+# because torch chooses its kernels by size.
+TRIAL_SECONDS = 120.0
+TRIAL = """
+import sys, torch
+dtype = getattr(torch, sys.argv[1])
+for size in (8, 64, 512):
+    square = torch.full((size, size), 0.5, dtype=dtype)
+    layer = torch.nn.Linear(size, size, dtype=dtype)
+    with torch.no_grad():
+        answer = layer(square @ square)
+    assert bool(torch.isfinite(answer).all())
+"""
+
+
+def choose_device(device: str | torch.device | None = None) -> torch.device:
+    """The device asked for; with None or "auto" the first there is of cuda, mps and cpu."""
+    asked = "auto" if device is None else str(device).strip().lower()
+    asked = SYNONYMS.get(asked, asked)
+    if asked == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    kind, _, index = asked.partition(":")
+    if kind not in DEVICES[1:] or (":" in asked and not index.isdecimal()):
+        raise BesagError(
+            f"{str(device)!r} is not a device besag knows: it knows {', '.join(DEVICES)}, and 'cuda:1' for the second "
+            f"of several.{nearest(kind, DEVICES)}"
+        )
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise BesagError(
+            f"the device {str(device)!r} was asked for, but torch {torch.__version__} finds no CUDA device here; "
+            f"'cpu' always works"
+        )
+    if kind == "cuda" and index and int(index) >= torch.cuda.device_count():
+        raise BesagError(
+            f"the device {str(device)!r} was asked for, but there are {torch.cuda.device_count()} CUDA devices here, "
+            f"counted from 'cuda:0'"
+        )
+    if kind == "mps" and not torch.backends.mps.is_available():
+        raise BesagError(f"the device {str(device)!r} was asked for, but torch finds no MPS device here; use 'cpu'")
+    return torch.device(asked)
+
+
+def choose_dtype(dtype: str | torch.dtype | None, device: str | torch.device) -> torch.dtype:
+    """The dtype asked for; with None or "auto" bfloat16 on cuda, float32 elsewhere.
+
+    A low precision that this processor cannot compute in is answered with a warning and float32.
+    """
+    on_cpu = torch.device(device).type == "cpu"
+    asked = "auto" if dtype is None else str(dtype).strip().lower().removeprefix("torch.")
+    if asked == "auto":
+        return torch.bfloat16 if torch.device(device).type == "cuda" else torch.float32
+    if asked not in DTYPES:
+        raise BesagError(
+            f"{str(dtype)!r} is not a precision besag knows: it knows auto, {', '.join(DTYPES)}."
+            f"{nearest(asked, ['auto', *DTYPES])}"
+        )
+    chosen = DTYPES[asked]
+    if on_cpu and chosen in LOW_PRECISION and (failure := cpu_failure(chosen)):
+        warnings.warn(
+            f"{asked!r} was asked for, but this processor cannot compute in it ({failure}): float32 is used instead",
+            stacklevel=2,
+        )
+        return torch.float32
+    return chosen
+
+
+@cache
+def cpu_failure(dtype: torch.dtype) -> str:
+    """Why this processor cannot multiply matrices in `dtype`, or "" if it can. Tried once, in a child process."""
+    command = [sys.executable, "-c", TRIAL, str(dtype).removeprefix("torch.")]
+    try:
+        trial = subprocess.run(command, capture_output=True, text=True, timeout=TRIAL_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return f"a small trial in a child process took more than {TRIAL_SECONDS:g} seconds"
+    except OSError as problem:
+        return f"no child process could be started to try it: {problem}"
+    if trial.returncode < 0:
+        return f"a trial in a child process was killed by signal {-trial.returncode}"
+    if trial.returncode > 0:
+        complaint = trial.stderr.strip().splitlines() or ["it said nothing"]
+        return f"a trial in a child process failed: {complaint[-1]}"
+    return ""

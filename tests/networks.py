@@ -1,0 +1,91 @@
+"""One tiny random network of each family, with the tokenizer of its layout, for every test that needs a network.
+
+Weights are drawn wide (standard deviation 0.5), so that answers which should differ do so by far more than rounding.
+Import it as `tests.networks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import torch
+from tests import tokenizers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoModelForMaskedLM, PreTrainedTokenizerFast
+
+from besag.vocabulary import Vocabulary
+
+MASKED_FAMILIES = (
+    "bert", "roberta", "xlm-roberta", "distilbert", "albert", "electra", "mpnet", "deberta-v2", "modernbert", "esm",
+    "camembert",
+)  # fmt: skip
+BYTES, SENTENCE_PIECES, RESIDUES = "bytelevel-trimmed", "unigram", "character-slow"
+TOKENIZERS = {  # the families not named here have BERT's word pieces
+    "roberta": BYTES, "longformer": BYTES, "mpnet": BYTES, "data2vec-text": BYTES, "modernbert": "bytelevel-untrimmed",
+    "xlm-roberta": SENTENCE_PIECES, "camembert": SENTENCE_PIECES, "esm": RESIDUES,
+}  # fmt: skip
+SHAPE: dict[str, Any] = {
+    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48,
+    "max_position_embeddings": 40, "initializer_range": 0.5,
+}  # fmt: skip
+SHAPES: dict[str, dict[str, Any]] = {  # what a family calls otherwise, or needs besides
+    "albert": {"embedding_size": 16},
+    "electra": {"embedding_size": 16},
+    "distilbert": {"dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 2},
+    "modernbert": {"local_attention": 8, "global_attn_every_n_layers": 2},
+    "esm": {"position_embedding_type": "rotary", "token_dropout": True, "emb_layer_norm_before": False},
+    "deberta-v2": {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "type_vocab_size": 0},
+    "funnel": {"block_sizes": [1, 1], "d_model": 32, "n_head": 2, "d_head": 16, "d_inner": 48, "initializer_std": 0.5,
+               "num_decoder_layers": 1, "num_hidden_layers": ..., "hidden_size": ..., "num_attention_heads": ...},
+    "xlm": {"emb_dim": 32, "n_layers": 2, "n_heads": 2, "init_std": 0.5, "embed_init_std": 0.5, "n_langs": 1,
+            "hidden_size": ..., "num_hidden_layers": ..., "num_attention_heads": ...},
+    "perceiver": {"num_latents": 4, "d_latents": 32, "d_model": 32, "num_blocks": 1, "num_self_attends_per_block": 1,
+                  "num_self_attention_heads": 2, "num_cross_attention_heads": 2, "qk_channels": 32, "v_channels": 32},
+    "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 40, "intermediate_size": ...,
+             "hidden_size": ..., "num_hidden_layers": ..., "num_attention_heads": ..., "max_position_embeddings": ...},
+}  # fmt: skip
+
+
+def end_of_text_tokenizer() -> PreTrainedTokenizerFast:
+    """GPT-2's layout: bytes and one special token, no mask, no padding, nothing added around a text."""
+    end = "<|endoftext|>"
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    backend = Tokenizer(models.BPE({letter: index for index, letter in enumerate([*letters, end])}, []))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(tokenizer_object=backend, bos_token=end, eos_token=end, unk_token=end)
+
+
+@cache
+def vocabulary(family: str) -> Vocabulary:
+    if family == "gpt2":
+        return Vocabulary(end_of_text_tokenizer())
+    return Vocabulary(tokenizers.build(TOKENIZERS.get(family, "wordpiece-uncased")))
+
+
+def configuration(family: str, vocab_size: int | None = None, **changes: Any) -> Any:
+    words = vocabulary(family)
+    known: Mapping[str, Any] = {
+        **SHAPE,
+        "vocab_size": vocab_size or words.size,
+        "pad_token_id": words.pad_id,
+        "mask_token_id": words.mask_id,
+        "bos_token_id": words.tokenizer.bos_token_id,
+        "eos_token_id": words.tokenizer.eos_token_id,
+        "cls_token_id": words.tokenizer.cls_token_id,
+        "sep_token_id": words.tokenizer.sep_token_id,
+        **SHAPES.get(family, {}),
+        **changes,
+    }
+    return CONFIG_MAPPING[family](**{name: value for name, value in known.items() if value is not ...})
+
+
+def tiny(family: str, vocab_size: int | None = None, seed: int = 0, **changes: Any) -> Any:
+    """A random network of two layers; by default its vocabulary is that of `vocabulary(family)`."""
+    config = configuration(family, vocab_size, **changes)
+    auto = AutoModelForCausalLM if family == "gpt2" else AutoModelForMaskedLM
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return auto.from_config(config)

@@ -1,0 +1,152 @@
+"""Devices and dtypes: what is chosen, what is refused, and what a dying child process leads to."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import pytest
+import torch
+
+from besag import hardware
+from besag.errors import BesagError
+from besag.hardware import DTYPES, choose_device, choose_dtype, cpu_failure
+
+
+@pytest.fixture(autouse=True)
+def _forget_trials():
+    cpu_failure.cache_clear()
+    yield
+    cpu_failure.cache_clear()
+
+
+def devices(monkeypatch, *, cuda: int = 0, mps: bool = False) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: cuda)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+
+
+@pytest.mark.parametrize("asked", [None, "auto", " Auto "])
+def test_auto_prefers_cuda_then_mps_then_cpu(monkeypatch, asked):
+    devices(monkeypatch, cuda=1, mps=True)
+    assert choose_device(asked) == torch.device("cuda")
+    devices(monkeypatch, mps=True)
+    assert choose_device(asked) == torch.device("mps")
+    devices(monkeypatch)
+    assert choose_device(asked) == torch.device("cpu")
+
+
+def test_named_devices(monkeypatch):
+    devices(monkeypatch, cuda=2, mps=True)
+    assert choose_device("cuda:1") == torch.device("cuda", 1)
+    assert choose_device("CUDA") == choose_device("gpu") == torch.device("cuda")
+    assert choose_device("mps") == torch.device("mps")
+    assert choose_device(torch.device("cpu")) == torch.device("cpu")
+
+
+@pytest.mark.parametrize("wrong", ["cud", "cuda:one", "cuda:", "tpu", "", "meta"])
+def test_a_wrong_device_is_quoted(wrong):
+    with pytest.raises(BesagError, match="is not a device besag knows") as caught:
+        choose_device(wrong)
+    assert repr(wrong) in str(caught.value)
+
+
+def test_a_wrong_device_gets_the_nearest_right_one():
+    with pytest.raises(BesagError, match="Did you mean 'cuda'"):
+        choose_device("cudda")
+
+
+def test_a_device_that_is_not_here(monkeypatch):
+    devices(monkeypatch)
+    with pytest.raises(BesagError, match="finds no CUDA device here"):
+        choose_device("cuda")
+    with pytest.raises(BesagError, match="finds no MPS device here"):
+        choose_device("mps")
+    devices(monkeypatch, cuda=1)
+    with pytest.raises(BesagError, match="there are 1 CUDA devices"):
+        choose_device("cuda:3")
+
+
+def test_auto_dtype_follows_the_device():
+    assert choose_dtype(None, "cuda") == torch.bfloat16
+    for device in ("cpu", torch.device("mps")):
+        assert choose_dtype(None, device) == choose_dtype("auto", device) == torch.float32
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_every_name_means_its_dtype_on_cuda(name):
+    assert choose_dtype(name, "cuda:0") == DTYPES[name] == choose_dtype(DTYPES[name], "cuda:0")
+
+
+def test_a_wrong_dtype_is_quoted_with_the_nearest():
+    with pytest.raises(BesagError, match=r"'bfloat61' is not a precision besag knows.* Did you mean 'bfloat16'"):
+        choose_dtype("bfloat61", "cpu")
+    with pytest.raises(BesagError, match=r"'torch.int64'"):
+        choose_dtype(torch.int64, "cpu")
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", torch.float64])
+def test_high_precision_is_never_tried(monkeypatch, name):
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a child process was started"))
+    assert choose_dtype(name, "cpu").itemsize >= 4
+
+
+@pytest.mark.parametrize("name", ["bf16", "fp16"])
+def test_this_processor_really_tried(name):
+    """Whatever this machine can do, the answer and the warning agree with what became of the child."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        chosen = choose_dtype(name, "cpu")
+    failure = cpu_failure(DTYPES[name])
+    assert chosen == (torch.float32 if failure else DTYPES[name])
+    assert [str(warning.message) for warning in said if failure] == [
+        f"{name!r} was asked for, but this processor cannot compute in it ({failure}): float32 is used instead"
+        for _ in said
+    ]
+    assert len(said) == bool(failure)
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGILL)", "killed by signal 4"),
+        ("raise NotImplementedError('no kernel for Half')", "NotImplementedError: no kernel for Half"),
+        ("raise SystemExit(3)", "it said nothing"),
+        ("import time; time.sleep(60)", "took more than 0.5 seconds"),
+    ],
+)
+def test_a_child_that_dies_means_a_warning_and_float32(monkeypatch, program, why):
+    monkeypatch.setattr(hardware, "TRIAL", program)
+    if "sleep" in program:
+        monkeypatch.setattr(hardware, "TRIAL_SECONDS", 0.5)
+    with pytest.warns(UserWarning, match="float32 is used instead") as said:
+        assert choose_dtype("bfloat16", "cpu") == torch.float32
+    assert why in str(said[0].message)
+
+
+def test_no_child_can_be_started(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with pytest.warns(UserWarning, match="no child process could be started"):
+        assert choose_dtype("half", "cpu") == torch.float32
+
+
+def test_a_child_that_lives_means_no_warning_and_is_asked_once(monkeypatch):
+    children: list[list[str]] = []
+
+    def run(command, **_):
+        children.append(command)
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [choose_dtype("bf16", "cpu"), choose_dtype(torch.bfloat16, "cpu")] == [torch.bfloat16] * 2
+        assert choose_dtype("fp16", "cpu") == torch.float16
+    assert [command[-1] for command in children] == ["bfloat16", "float16"]
+
+
+def test_only_torch_is_imported():
+    program = "import sys, besag.hardware; print('transformers' in sys.modules)"
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert child.stdout == "False\n"
