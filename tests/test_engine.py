@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.laws import Arbitrary, Counting
 
 import besag.buckets
 import besag.engine
@@ -14,7 +15,6 @@ from besag.conditionals.table import Table
 from besag.engine import IDLE, Engine, Plan, Request
 from besag.errors import BesagError
 from besag.reductions import Entropy, Rank, Row, Sample, Target, Top
-from tests.laws import Arbitrary, Counting
 
 
 def random_questions(generator: np.random.Generator, width: int, length: int) -> Questions:
@@ -37,16 +37,21 @@ WANTED = Target(), Rank(), Entropy(), Row(), Top(2), Sample()
 
 def by_hand(law: Arbitrary, questions: Questions) -> list[dict[str, np.ndarray]]:
     answers = []
-    for row, place, target, uniform in zip(*(t.tolist() for t in (questions.row, questions.place, questions.target, questions.uniform)), strict=True):  # fmt: skip
+    columns = (questions.row, questions.place, questions.target, questions.uniform)
+    for row, place, target, uniform in zip(*(column.tolist() for column in columns), strict=True):
         log_probs = law.log_probs(questions.ids[row].tolist(), place)
         order = np.argsort(-log_probs)
         answers.append(
             {
-                "target": log_probs[target], "rank": 1 + (log_probs > log_probs[target]).sum(), "row": log_probs,
-                "entropy": -(np.exp(log_probs) * log_probs).sum(), "top_ids": order[:2], "top_log_probs": log_probs[order[:2]],
+                "target": log_probs[target],
+                "rank": 1 + (log_probs > log_probs[target]).sum(),
+                "row": log_probs,
+                "entropy": -(np.exp(log_probs) * log_probs).sum(),
+                "top_ids": order[:2],
+                "top_log_probs": log_probs[order[:2]],
                 "sample": np.searchsorted(np.cumsum(np.exp(log_probs)), uniform, side="right"),
             }
-        )  # fmt: skip
+        )
     return answers
 
 
@@ -95,7 +100,13 @@ def test_identical_sequences_share_a_pass_but_never_a_draw():
 def test_context_is_part_of_what_makes_questions_identical():
     law = Counting(Arbitrary(3))
     questions = [
-        Questions(torch.tensor([[3, 1]]), torch.tensor([0]), torch.tensor([0]), torch.tensor([1]), {"kind": torch.tensor([[kind]])})
+        Questions(
+            torch.tensor([[3, 1]]),
+            torch.tensor([0]),
+            torch.tensor([0]),
+            torch.tensor([1]),
+            {"kind": torch.tensor([[kind]])},
+        )
         for kind in (0, 1, 0)
     ]
     list(Engine(law).run(one(q, Target()) for q in questions))
@@ -202,7 +213,9 @@ def test_identical_questions_without_end_do_not_pile_up():
         nonlocal taken
         while True:
             taken += 1
-            yield one(Questions(torch.tensor([[2, 0]]), torch.tensor([0]), torch.tensor([0]), torch.tensor([0])), Target())
+            yield one(
+                Questions(torch.tensor([[2, 0]]), torch.tensor([0]), torch.tensor([0]), torch.tensor([0])), Target()
+            )
 
     results = Engine(Arbitrary(2), batch_tokens=64).run(source())
     next(results)

@@ -39,7 +39,9 @@ def test_draws_are_uniform_and_uncorrelated():
 
 
 def test_seeds_counters_and_streams_differ():
-    numbers = {float(noise.uniform(seed, stream, place)) for seed in (0, 1, 2**40) for stream in range(3) for place in range(9)}
+    numbers = {
+        float(noise.uniform(seed, stream, place)) for seed in (0, 1, 2**40) for stream in range(3) for place in range(9)
+    }
     assert len(numbers) == 81
 
 

@@ -87,7 +87,7 @@ class _Bucket:
 
     def __init__(self, length: int, context: Mapping[str, Tensor]) -> None:
         self.length = length
-        self.layout = [("ids", np.dtype(np.int64), (length,))]
+        self.layout: list[tuple[str, np.dtype[Any], tuple[int, ...]]] = [("ids", np.dtype(np.int64), (length,))]
         self.layout += [(key, value.numpy().dtype, tuple(value.shape[1:])) for key, value in sorted(context.items())]
         self.sequences: dict[bytes, int] = {}  # the bytes of ids and context → number, in order of arrival
         self.asks: list[_Ask] = []
@@ -156,7 +156,9 @@ class Pool:
         context = {key: value for key, value in parts[0].items() if key != "ids"}
         ids, longest = parts[0]["ids"], int(lengths.max())
         if len(buckets) > 1:
-            padded = [torch.nn.functional.pad(p["ids"], (0, longest - p["ids"].shape[1]), value=self.pad_id) for p in parts]
+            padded = [
+                torch.nn.functional.pad(p["ids"], (0, longest - p["ids"].shape[1]), value=self.pad_id) for p in parts
+            ]
             ids = torch.cat(padded)
             if lengths.min() < longest:
                 context = {"attention_mask": (torch.arange(longest) < torch.from_numpy(lengths)[:, None]).long()}

@@ -131,7 +131,7 @@ class Engine:
                     torch.cuda.empty_cache()
         event = None
         if self.on_cuda:
-            event = torch.cuda.Event()
+            event = torch.cuda.Event()  # type: ignore[no-untyped-call]
             event.record()
         return _Flight(group, parts, event)
 
@@ -260,4 +260,6 @@ class _Work:
 def _out_of_memory(failure: BaseException) -> bool:
     """torch says it differently on CUDA, MPS and the CPU."""
     text = str(failure).lower()
-    return isinstance(failure, torch.OutOfMemoryError | MemoryError) or "out of memory" in text or "can't allocate" in text
+    return (
+        isinstance(failure, torch.OutOfMemoryError | MemoryError) or "out of memory" in text or "can't allocate" in text
+    )

@@ -93,7 +93,9 @@ class Sample:
 
     def __call__(self, chunk: Chunk) -> Mapping[str, Tensor]:
         if chunk.uniform is None:
-            raise BesagError("a draw needs noise: questions.uniform, from besag.noise.uniform(seed, chain, step, place)")
+            raise BesagError(
+                "a draw needs noise: questions.uniform, from besag.noise.uniform(seed, chain, step, place)"
+            )
         probabilities = (chunk.logits - chunk.normaliser[:, None]).exp()
         if probabilities.device.type == "mps":  # has no float64
             probabilities = probabilities.cpu()

@@ -1,0 +1,9 @@
+"""Scores: one file a method. Importing this room registers them all."""
+
+from besag.scores import causal, chain, elbo, pll, unmasked, whole_word, word_l2r  # noqa: F401 (they register themselves)
+from besag.scores.corpora import Corpus, corpus
+from besag.scores.length import LengthModel
+from besag.scores.registry import ALIASES, METHODS, Method, method, register
+from besag.scores.score import Score
+
+__all__ = ["ALIASES", "METHODS", "Corpus", "LengthModel", "Method", "Score", "corpus", "method", "register"]

@@ -1,0 +1,92 @@
+"""The chain rule in any order: log p(x | n) = Σ_k log p(x_{σ(k)} | x_{σ(1)} … x_{σ(k−1)}), everything else hidden.
+
+A probability: for a fixed order, or one chosen from what is already revealed, the values of all token sequences of one
+length sum to one, whether or not the model's conditionals are compatible. Different orders give different laws, and how
+much they differ shows how incompatible the conditionals are.
+
+Orders: `left-to-right` (also `sentence_l2r`), `right-to-left`, `random` (drawn from the seed and the length alone), and
+`confident` (next comes the place whose likeliest token is most probable; never looking at the true token, else the
+values would not sum to one). With `orders=k` random orders the score is the log of their mean probability, which is
+again a probability; the tokens then carry the mean over orders, and `extra["mixture"]` what the mixture adds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from besag import noise
+from besag.errors import BesagError, nearest
+from besag.reductions import Top
+from besag.scores.passage import Ints, Parts, Passage, Scoring
+from besag.scores.registry import FIXED_LENGTH, Method, register
+
+ORDERS = ("left-to-right", "right-to-left", "random", "confident")
+
+
+@register
+@dataclass(frozen=True)
+class Chain(Method):
+    name = "chain"
+    title = "chain rule over the tokens in any order: a true probability"
+    formula = "Σ_k log p(x_σ(k) | x_σ(1) … x_σ(k−1))"
+    passes = "n (times orders)"
+    normalised = FIXED_LENGTH
+    cite = ("uria2014", "kauf2023")
+    aliases = ("sentence_l2r", "global_l2r")
+
+    order: str = "left-to-right"
+    orders: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            raise BesagError(
+                f"there is no order {self.order!r}.{nearest(self.order, ORDERS)} Orders: {', '.join(ORDERS)}"
+            )
+        if self.orders < 1 or (self.orders > 1 and self.order != "random"):
+            raise BesagError(
+                f"orders={self.orders} with order={self.order!r}: only random orders can be averaged, 1 or more"
+            )
+
+    @property
+    def ranks(self) -> bool:
+        return self.orders == 1
+
+    def plan(self, passage: Passage) -> Scoring:
+        if self.order == "confident":
+            return (yield from _most_confident_first(passage))
+        everything = []
+        for number in range(self.orders):
+            time = self._times(passage.size, number)
+            answers = yield from passage.ask_each(lambda index, time=time: time[index, None] <= time)  # type: ignore[misc]
+            everything.append(Parts.of(answers))
+        if self.orders == 1:
+            return everything[0]
+        log_probs = np.stack([parts.log_probs for parts in everything])  # (orders, n)
+        totals = log_probs.sum(1)
+        mixture = float(np.logaddexp.reduce(totals) - np.log(self.orders) - totals.mean())  # ≥ 0, by Jensen
+        return Parts(log_probs.mean(0), extra=(("mixture", mixture),))
+
+    def _times(self, size: int, number: int) -> Ints:
+        """(n,) when each place is revealed."""
+        places = np.arange(size)
+        if self.order == "left-to-right":
+            return places
+        if self.order == "right-to-left":
+            return places[::-1]
+        return noise.uniform(self.seed, noise.ORDER, number, places).argsort().argsort()
+
+
+def _most_confident_first(passage: Passage) -> Scoring:
+    hidden = np.ones(passage.size, bool)
+    found: dict[str, np.ndarray] = {}
+    for _ in range(passage.size):
+        index = np.flatnonzero(hidden)
+        answers = yield passage.ask_all(hidden, Top(1))
+        best = int(np.argmax(answers["top_log_probs"][:, 0]))  # the leftmost, where several are equally sure
+        for key, values in answers.items():
+            found.setdefault(key, np.empty((passage.size, *values.shape[1:]), values.dtype))[index[best]] = values[best]
+        hidden[index[best]] = False
+    return Parts.of(found)

@@ -1,0 +1,192 @@
+"""Many scores as one number: the (pseudo-)perplexity of a corpus, with its uncertainty.
+
+Knows sums, read in one pass and in constant memory. Refuses to add numbers that are not alike: other methods, other
+models, or numbers normalised over other things.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from besag.errors import BesagError
+from besag.scores import show
+from besag.scores.record import json_number
+from besag.scores.score import Score, exponential, n_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What a model makes of a corpus of m scored texts, text i with n_i tokens and total t_i (in nats).
+
+    R = Σ t_i / Σ n_i is the mean per token and exp(−R) the perplexity, which Salazar et al. (2020) call PPPL where
+    the t_i are pseudo-log-likelihoods. R is a ratio of sums over texts, the units that were drawn, so
+
+        standard_error² = m / (m − 1) · Σ (t_i − R n_i)² / (Σ n_i)²,
+
+    which does not pretend that the tokens of a text are independent; it is nan for a single text. Words are separated
+    by white space; words, characters and bytes (UTF-8) are those of the scored texts.
+    """
+
+    n_texts: int
+    n_tokens: int
+    n_words: int
+    n_characters: int
+    n_bytes: int
+    n_unknown: int  # how many of the tokens are the unknown token
+    total: float  # nats
+    standard_error: float  # of the mean per token, nats
+    skipped: Mapping[str, int]  # status -> how many texts have no score
+    method: str
+    normalised: str
+    model: str
+
+    @property
+    def mean(self) -> float:
+        """Nats per token."""
+        return self.total / self.n_tokens
+
+    @property
+    def perplexity(self) -> float:
+        """exp(−total / tokens)."""
+        return exponential(-self.mean)
+
+    @property
+    def perplexity_interval(self) -> tuple[float, float]:
+        """Where the perplexity of more such texts lies with 95 % confidence: exp(−R ∓ 1.96 · standard error)."""
+        reach = 1.96 * self.standard_error
+        return exponential(-self.mean - reach), exponential(-self.mean + reach)
+
+    @property
+    def word_perplexity(self) -> float:
+        """exp(−total / words) = perplexity^(tokens / words): comparable between tokenizers."""
+        return exponential(-self.total / self.n_words) if self.n_words else math.nan
+
+    @property
+    def bits_per_character(self) -> float:
+        return -self.total / math.log(2.0) / self.n_characters
+
+    @property
+    def bits_per_byte(self) -> float:
+        return -self.total / math.log(2.0) / self.n_bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it for JSON: nan becomes None, an infinite number the string "Infinity" or "-Infinity"."""
+        return {
+            "method": self.method,
+            "normalised": self.normalised,
+            "meaning": show.meaning(self.normalised),
+            "model": self.model,
+            "perplexity": json_number(self.perplexity),
+            "perplexity_interval": [json_number(x) for x in self.perplexity_interval],
+            "word_perplexity": json_number(self.word_perplexity),
+            "bits_per_character": json_number(self.bits_per_character),
+            "bits_per_byte": json_number(self.bits_per_byte),
+            "total": json_number(self.total),
+            "unit": "nats",
+            "mean": json_number(self.mean),
+            "standard_error": json_number(self.standard_error),
+            "n_texts": self.n_texts,
+            "n_tokens": self.n_tokens,
+            "n_words": self.n_words,
+            "n_characters": self.n_characters,
+            "n_bytes": self.n_bytes,
+            "n_unknown": self.n_unknown,
+            "skipped": dict(self.skipped),
+        }
+
+    def __str__(self) -> str:
+        name = "perplexity" if self.normalised else "pseudo-perplexity"
+        low, high = self.perplexity_interval
+        interval = "" if math.isnan(low) else f"   95 %: {show.amount(low)} to {show.amount(high)}"
+        rows = [
+            (f"{name} per token", show.amount(self.perplexity) + interval),
+            (f"{name} per word", show.amount(self.word_perplexity)),
+            ("bits per character", f"{self.bits_per_character:.4f}"),
+            ("bits per byte", f"{self.bits_per_byte:.4f}"),
+            ("total", f"{show.number(self.total)} nats"),
+            ("texts", f"{self.n_texts:,}"),
+            ("tokens", f"{self.n_tokens:,}" + (f"   {self.n_unknown:,} of them unknown" if self.n_unknown else "")),
+            ("words", f"{self.n_words:,}"),
+            ("characters", f"{self.n_characters:,}"),
+            *((f"skipped: {status}", f"{n:,}   {show.REASONS.get(status, '')}") for status, n in self.skipped.items()),
+            ("method", f"{self.method}: {show.meaning(self.normalised)}"),
+            ("model", self.model),
+        ]
+        width = max(len(label) for label, _ in rows)
+        return "\n".join(f"{label:<{width}}   {value}".rstrip() for label, value in rows)
+
+
+class _Moments:
+    """Running means and centred second moments of (t, n): one pass, no cancellation of large sums."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.mean_t = self.mean_n = self.tt = self.tn = self.nn = 0.0
+
+    def add(self, t: float, n: int) -> None:
+        self.count += 1
+        off_t, off_n = t - self.mean_t, n - self.mean_n
+        self.mean_t += off_t / self.count
+        self.mean_n += off_n / self.count
+        self.tt += off_t * (t - self.mean_t)
+        self.tn += off_t * (n - self.mean_n)
+        self.nn += off_n * (n - self.mean_n)
+
+    def standard_error(self) -> float:
+        """Of the ratio R = mean(t) / mean(n); the residuals t − R n have mean 0, so the centred moments suffice."""
+        if self.count < 2:
+            return math.nan
+        ratio = self.mean_t / self.mean_n
+        squares = self.tt - 2 * ratio * self.tn + ratio * ratio * self.nn
+        return math.sqrt(max(squares, 0.0) / (self.count * (self.count - 1))) / self.mean_n
+
+
+def corpus(scores: Iterable[Score]) -> Corpus:
+    """The (pseudo-)perplexity of all the texts together; the scores are read once and may be a generator."""
+    kind: tuple[str, str, str] | None = None
+    total, tokens, words, characters, size, unknown = 0.0, 0, 0, 0, 0, 0
+    moments, skipped = _Moments(), Counter[str]()
+    for score in scores:
+        this = (score.method, score.normalised, score.model)
+        if kind is not None and this != kind:
+            raise BesagError(f"a corpus has one method and one model, not {_said(kind)} and then {_said(this)}")
+        kind = this
+        if score.status != "ok":
+            skipped[score.status] += 1
+            continue
+        nats = score.total * math.log(score.base)
+        total += nats
+        tokens += len(score)
+        words += len(score.text.split())
+        characters += len(score.text)
+        size += n_bytes(score.text)
+        unknown += score.unknown
+        moments.add(nats, len(score))
+    if kind is None:
+        raise BesagError("a corpus needs at least one score, and there was none")
+    if not moments.count:
+        reasons = ", ".join(f"{n} {status!r}" for status, n in skipped.items())
+        raise BesagError(f"none of the {sum(skipped.values())} texts has a score: their status is {reasons}")
+    return Corpus(
+        n_texts=moments.count,
+        n_tokens=tokens,
+        n_words=words,
+        n_characters=characters,
+        n_bytes=size,
+        n_unknown=unknown,
+        total=total,
+        standard_error=moments.standard_error(),
+        skipped=dict(skipped),
+        method=kind[0],
+        normalised=kind[1],
+        model=kind[2],
+    )
+
+
+def _said(kind: tuple[str, str, str]) -> str:
+    method, normalised, model = kind
+    return f"{method!r} ({show.meaning(normalised)}) of {model!r}"

@@ -1,0 +1,89 @@
+"""A score as data: a dictionary for JSON and a table for pandas.
+
+Knows what JSON cannot write. Refuses to leave out anything that says what the number is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from besag.errors import require
+from besag.scores import show
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from besag.scores.score import Score
+
+
+def json_number(x: float | None) -> float | str | None:
+    """JSON has neither nan nor infinity; Python and JavaScript both read "Infinity" back as a number."""
+    if x is None or math.isnan(x):
+        return None
+    return x if math.isfinite(x) else ("Infinity" if x > 0 else "-Infinity")
+
+
+def to_dict(score: Score) -> dict[str, Any]:
+    """All of a score, its tokens as a list of dictionaries."""
+    return {
+        "text": score.text,
+        "status": score.status,
+        "total": json_number(score.total),
+        "mean": json_number(score.mean),
+        "standard_error": json_number(score.standard_error),
+        "extra": {name: json_number(value) for name, value in score.extra.items()},
+        "base": score.base,
+        "unit": score.unit,
+        "method": score.method,
+        "normalised": score.normalised,
+        "meaning": show.meaning(score.normalised),
+        "perplexity": json_number(score.perplexity),
+        "bits_per_character": json_number(score.bits_per_character),
+        "bits_per_byte": json_number(score.bits_per_byte),
+        "n_tokens": len(score),
+        "unknown": score.unknown,
+        "specials": score.specials,
+        "word_policy": score.word_policy,
+        "model": score.model,
+        "dtype": score.dtype,
+        "tokens": _tokens(score),
+    }
+
+
+def _tokens(score: Score) -> list[dict[str, Any]]:
+    nothing = [None] * len(score)
+    columns = {
+        "token": score.tokens,
+        "id": score.ids.tolist(),
+        "start": score.offsets[:, 0].tolist(),
+        "end": score.offsets[:, 1].tolist(),
+        "word": score.words.tolist(),
+        "log_prob": [json_number(x) for x in score.log_probs.tolist()],
+        "rank": nothing if score.rank is None else score.rank.tolist(),
+        "entropy": nothing if score.entropy is None else [json_number(x) for x in score.entropy.tolist()],
+    }
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def to_pandas(score: Score) -> DataFrame:
+    """One row a token; what was not asked for (rank, entropy) is missing, never 0."""
+    pandas = require("pandas", extra="eval")
+    frame: DataFrame = pandas.DataFrame(
+        {
+            "token": pandas.Series(score.tokens, dtype=object),
+            "log_prob": score.log_probs,
+            "surprisal": score.surprisals,
+            "prob": np.exp(score.log_probs * math.log(score.base)),
+            "rank": pandas.array([None] * len(score) if score.rank is None else score.rank, dtype="Int64"),
+            "entropy": np.full(len(score), np.nan) if score.entropy is None else score.entropy,
+            "word": score.words,
+            "start": score.offsets[:, 0],
+            "end": score.offsets[:, 1],
+        }
+    ).rename_axis("token_id")
+    names = ("method", "normalised", "unit", "specials", "word_policy", "model", "dtype", "status")
+    frame.attrs.update({name: getattr(score, name) for name in names})
+    return frame
