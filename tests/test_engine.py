@@ -29,7 +29,9 @@ def random_questions(generator: np.random.Generator, width: int, length: int) ->
 
 
 def one(questions: Questions, *reduce) -> Plan[dict[str, np.ndarray]]:
-    return (yield Request(questions, reduce))
+    ids, row, place, target, context, uniform = questions
+    arrays = [None if part is None else part.numpy() for part in (ids, row, place, target, uniform)]
+    return (yield Request(reduce, *arrays, {name: part.numpy() for name, part in context.items()}))
 
 
 WANTED = Target(), Rank(), Entropy(), Row(), Top(2), Sample()
@@ -156,7 +158,7 @@ def adaptive(law_width: int, length: int) -> Plan[list[int]]:
     """Fill a sequence place by place with the likeliest token, each step asking from what the last one answered."""
     ids = [law_width] * length
     for place in range(length):
-        answers = yield Request(Questions(torch.tensor([ids]), torch.tensor([0]), torch.tensor([place])), (Top(1),))
+        answers = yield Request((Top(1),), np.array([ids]), np.array([0]), np.array([place]))
         ids[place] = int(answers["top_ids"][0, 0])
     return ids
 
@@ -181,8 +183,8 @@ def test_long_adaptive_plans_do_not_recurse():
 
 def test_an_empty_request_is_answered_with_nothing():
     def plan() -> Plan[str]:
-        empty = torch.empty(0, dtype=torch.long)
-        answers = yield Request(Questions(torch.empty(0, 3, dtype=torch.long), empty, empty, empty), (Target(),))
+        empty = np.empty(0, dtype=np.int64)
+        answers = yield Request((Target(),), np.empty((0, 3), dtype=np.int64), empty, empty, empty)
         assert answers == {}
         return "done"
 
@@ -303,12 +305,12 @@ def test_a_plan_that_fails_is_heard_and_the_others_are_closed():
     closed = []
 
     def failing() -> Plan[None]:
-        yield Request(random_questions(np.random.default_rng(0), 3, 3), (Target(),))
+        yield from one(random_questions(np.random.default_rng(0), 3, 3), Target())
         raise BesagError("no")
 
     def waiting() -> Plan[None]:
         try:
-            yield Request(random_questions(np.random.default_rng(0), 3, 2), (Target(),))
+            yield from one(random_questions(np.random.default_rng(0), 3, 2), Target())
         finally:
             closed.append(True)
 

@@ -6,6 +6,7 @@ Knows nothing of networks or devices. The engine puts requests in and takes out 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -18,14 +19,25 @@ from besag.reductions import Reduction
 
 T = TypeVar("T")
 Answers: TypeAlias = dict[str, NDArray[Any]]
-Key: TypeAlias = tuple[tuple[Reduction, ...], int, tuple[Any, ...], tuple[bool, bool]]
+_Part: TypeAlias = tuple[str, np.dtype[Any], tuple[int, ...]]  # name, type and shape of what comes with a sequence
+Key: TypeAlias = tuple[tuple[Reduction, ...], int, tuple[_Part, ...], tuple[bool, bool]]
 
-PADDING = 0.125  # share of a batch that padding may waste where buckets starve
+NO_CONTEXT: tuple[_Part, ...] = ()
+
+STARVING = 0.25  # a bucket with less than this share of a batch may be padded to run with others …
+PADDING = 0.125  # … as long as padding wastes no more than this share
 
 
 class Request(NamedTuple):
-    questions: Questions  # on the CPU
+    """What a plan asks, as host arrays: the fields of `Questions`, and what to keep of the answers."""
+
     reduce: tuple[Reduction, ...]
+    ids: NDArray[np.int64]  # (N, L)
+    row: NDArray[np.int64]  # (M,)
+    place: NDArray[np.int64]  # (M,)
+    target: NDArray[np.int64] | None = None  # (M,)
+    uniform: NDArray[np.float64] | None = None  # (M,)
+    context: Mapping[str, NDArray[Any]] = MappingProxyType({})  # (N, ...)
 
 
 Plan: TypeAlias = Generator[Request, Answers, T]
@@ -44,7 +56,7 @@ class Asker(Generic[T]):
         """Send answers (None: begin) and return the next request, or None when the plan has returned its result."""
         try:
             request = next(self.plan) if answers is None else self.plan.send(answers)
-            while not len(request.questions.row):
+            while not len(request.row):
                 request = self.plan.send({})  # nothing asked, nothing answered
             return request
         except StopIteration as end:
@@ -55,7 +67,7 @@ class Asker(Generic[T]):
 class _Ask(NamedTuple):
     asker: Asker[Any]
     row: NDArray[np.int64]  # (m,) into the bucket's distinct sequences
-    questions: Questions
+    request: Request
 
 
 class Group(NamedTuple):
@@ -85,10 +97,9 @@ class Group(NamedTuple):
 class _Bucket:
     """Waiting questions of one shape: every distinct sequence once, and who asks what of it."""
 
-    def __init__(self, length: int, context: Mapping[str, Tensor]) -> None:
+    def __init__(self, length: int, context: tuple[_Part, ...]) -> None:
         self.length = length
-        self.layout: list[tuple[str, np.dtype[Any], tuple[int, ...]]] = [("ids", np.dtype(np.int64), (length,))]
-        self.layout += [(key, value.numpy().dtype, tuple(value.shape[1:])) for key, value in sorted(context.items())]
+        self.layout = (("ids", np.dtype(np.int64), (length,)), *context)
         self.sequences: dict[bytes, int] = {}  # the bytes of ids and context → number, in order of arrival
         self.asks: list[_Ask] = []
         self.asked = 0
@@ -98,25 +109,29 @@ class _Bucket:
         """Tokens to run; many asks of few sequences count too, so that they cannot pile up."""
         return max(len(self.sequences) * self.length, self.asked)
 
-    def add(self, asker: Asker[Any], questions: Questions) -> None:
-        parts = {"ids": questions.ids, **questions.context}
-        used, row = np.unique(questions.row.numpy(), return_inverse=True)  # a sequence nobody asks about is not run
-        flat = [parts[key].numpy()[used].reshape(len(used), -1).view(np.uint8) for key, _, _ in self.layout]
-        record = np.concatenate(flat, 1)
-        data, width = record.tobytes(), record.shape[1]
-        number = self.sequences.setdefault
-        numbers = [number(data[at : at + width], len(self.sequences)) for at in range(0, len(data), width)]
-        self.asks.append(_Ask(asker, np.asarray(numbers)[row], questions))
-        self.asked += len(questions.row)
+    def add(self, asker: Asker[Any], request: Request) -> None:
+        record: NDArray[Any] = request.ids
+        row, count, sequences = request.row, len(record), self.sequences
+        if request.context:
+            parts = {"ids": request.ids, **request.context}
+            flat = [np.ascontiguousarray(parts[key]).reshape(count, -1).view(np.uint8) for key, _, _ in self.layout]
+            record = np.concatenate(flat, 1)
+        asked = np.bincount(row, minlength=count)
+        if not asked.all():  # a sequence nobody asks about is not run
+            record, row = record[asked > 0], (np.cumsum(asked > 0) - 1)[row]
+        data, width = record.tobytes(), record.itemsize * record.shape[1]
+        numbers = [sequences.setdefault(data[at : at + width], len(sequences)) for at in range(0, len(data), width)]
+        self.asks.append(_Ask(asker, np.array(numbers)[row], request))
+        self.asked += len(row)
 
-    def unpack(self) -> dict[str, Tensor]:
+    def unpack(self) -> dict[str, NDArray[Any]]:
         """Ids and context of the distinct sequences, as they were asked."""
         record = np.frombuffer(bytearray(b"").join(self.sequences), np.uint8).reshape(len(self.sequences), -1)
         parts, at = {}, 0
         for key, dtype, shape in self.layout:
             width = dtype.itemsize * int(np.prod(shape))
             part = np.ascontiguousarray(record[:, at : at + width]).view(dtype).reshape(-1, *shape)
-            parts[key], at = torch.from_numpy(part), at + width
+            parts[key], at = part, at + width
         return parts
 
 
@@ -132,17 +147,15 @@ class Pool:
         """Queue what an asker asks; return the bucket it went to."""
         if request is None:
             return None
-        questions = request.questions
-        context = tuple((key, value.dtype, tuple(value.shape[1:])) for key, value in sorted(questions.context.items()))
-        key = (
-            request.reduce, questions.ids.shape[1], context,
-            (questions.target is not None, questions.uniform is not None),
-        )  # fmt: skip
+        length, context = request.ids.shape[1], NO_CONTEXT
+        if request.context:
+            context = tuple((name, part.dtype, part.shape[1:]) for name, part in sorted(request.context.items()))
+        key = request.reduce, length, context, (request.target is not None, request.uniform is not None)
         bucket = self.buckets.get(key)
         if bucket is None:
-            bucket = self.buckets[key] = _Bucket(questions.ids.shape[1], questions.context)
+            bucket = self.buckets[key] = _Bucket(length, context)
         before = bucket.load
-        bucket.add(asker, questions)
+        bucket.add(asker, request)
         self.load += bucket.load - before
         asker.bucket = key
         return key
@@ -153,49 +166,48 @@ class Pool:
         self.load -= sum(bucket.load for bucket in buckets)
         parts = [bucket.unpack() for bucket in buckets]
         lengths = np.concatenate([np.full(len(bucket.sequences), bucket.length) for bucket in buckets])
-        context = {key: value for key, value in parts[0].items() if key != "ids"}
-        ids, longest = parts[0]["ids"], int(lengths.max())
-        if len(buckets) > 1:
-            padded = [
-                torch.nn.functional.pad(p["ids"], (0, longest - p["ids"].shape[1]), value=self.pad_id) for p in parts
-            ]
-            ids = torch.cat(padded)
-            if lengths.min() < longest:
-                context = {"attention_mask": (torch.arange(longest) < torch.from_numpy(lengths)[:, None]).long()}
         starts = np.cumsum([0, *(len(bucket.sequences) for bucket in buckets)])
+        ids = parts[0].pop("ids")
+        context = parts[0]
+        if len(buckets) > 1:  # they differ in length and carry no context
+            longest = int(lengths.max())
+            padded = np.full((len(lengths), longest), self.pad_id)
+            for part, start, stop in zip([ids, *(p["ids"] for p in parts[1:])], starts[:-1], starts[1:], strict=True):
+                padded[start:stop, : part.shape[1]] = part
+            ids, context = padded, {"attention_mask": (np.arange(longest) < lengths[:, None]).astype(np.int64)}
         row = np.concatenate([ask.row + starts[i] for i, bucket in enumerate(buckets) for ask in bucket.asks])
         asks = [ask for bucket in buckets for ask in bucket.asks]
-        place = torch.cat([ask.questions.place for ask in asks])
-        order = np.lexsort((place.numpy(), row))
+        place = np.concatenate([ask.request.place for ask in asks])
+        order = np.lexsort((place, row))
 
-        def sorted_(tensors: list[Tensor | None]) -> Tensor | None:
-            present = [tensor for tensor in tensors if tensor is not None]
-            return torch.cat(present)[order] if present else None
+        def sorted_(arrays: list[NDArray[Any] | None]) -> Tensor | None:
+            present = [array for array in arrays if array is not None]
+            return torch.from_numpy(np.concatenate(present)[order]) if present else None
 
         questions = Questions(
-            ids=ids,
+            ids=torch.from_numpy(ids),
             row=torch.from_numpy(row[order]),
-            place=place[order],
-            target=sorted_([ask.questions.target for ask in asks]),
-            context=context,
-            uniform=sorted_([ask.questions.uniform for ask in asks]),
+            place=torch.from_numpy(place[order]),
+            target=sorted_([ask.request.target for ask in asks]),
+            context={name: torch.from_numpy(part) for name, part in context.items()},
+            uniform=sorted_([ask.request.uniform for ask in asks]),
         )
         return Group(questions, keys[0][0], lengths, asks, order)
 
     def together(self, budget: int) -> list[list[Key]]:
-        """Buckets as they should run: alone, or with shorter ones where all fit one batch and padding wastes little."""
+        """Buckets as they should run: alone, or starving ones padded together where all fit one batch."""
         groups: list[list[Key]] = []
         longest = real = padded = 0
         for key, bucket in sorted(self.buckets.items(), key=lambda item: -item[1].length):
             count = len(bucket.sequences)
-            if groups and self.pads:
-                head = groups[-1][0]
-                alike = (head[0], head[2], head[3]) == (key[0], (), key[3])
+            starves = self.pads and not key[2] and count * bucket.length < STARVING * budget
+            if groups and starves and padded > 0 and (groups[-1][0][0], groups[-1][0][3]) == (key[0], key[3]):
                 size = padded + count * longest
-                if alike and size <= budget and real + count * bucket.length >= (1 - PADDING) * size:
+                if size <= budget and real + count * bucket.length >= (1 - PADDING) * size:
                     groups[-1].append(key)
                     real, padded = real + count * bucket.length, size
                     continue
             groups.append([key])
-            longest, real, padded = bucket.length, count * bucket.length, count * bucket.length
+            longest = bucket.length
+            real = padded = count * bucket.length if starves else 0  # 0: nothing may join
         return groups

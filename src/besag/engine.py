@@ -29,7 +29,7 @@ __all__ = ["IDLE", "Answers", "Engine", "Idle", "Plan", "Request"]
 T = TypeVar("T")
 
 CPU_TOKENS = 4096  # larger batches fall out of the cache without running faster
-CUDA_FIRST_TOKENS, CUDA_MOST_TOKENS = 16_384, 262_144  # the first batch measures memory; past the last nothing is won
+CUDA_FIRST_TOKENS, CUDA_MOST_TOKENS = 16_384, 65_536  # the first batch measures memory; past the last nothing is won
 WINDOW = 16  # batches' worth of questions that may wait in buckets
 MOST_IN_LINE = 8192  # plans in the air
 HEAD_BYTES = {"cpu": 2**26, "cuda": 2**30, "mps": 2**28}  # logits in memory at a time
@@ -68,9 +68,12 @@ class Engine:
     def answer(self, questions: Questions, reduce: Reduction | Sequence[Reduction]) -> Answers:
         """Answer one set of questions now."""
         wanted = tuple(reduce) if isinstance(reduce, Sequence) else (reduce,)
+        target, uniform = (None if part is None else part.numpy() for part in (questions.target, questions.uniform))
+        context = {name: part.numpy() for name, part in questions.context.items()}
+        ids, row, place = questions.ids.numpy(), questions.row.numpy(), questions.place.numpy()
 
         def plan() -> Plan[Answers]:
-            return (yield Request(questions, wanted))
+            return (yield Request(wanted, ids, row, place, target, uniform, context))
 
         return next(self.run([plan()]))
 
@@ -81,14 +84,22 @@ class Engine:
         hidden = None if self.progress is None else not self.progress
         bar = tqdm(total=total, unit="text", file=sys.stderr, delay=1, leave=False, dynamic_ncols=True, disable=hidden)
         began, tokens_before = time.perf_counter(), self.tokens_run
+        first_since = self.tokens_run  # how long the first in line has been the first, in tokens
 
         def finished() -> Iterator[T]:
+            nonlocal first_since
             while line and line[0].done:
                 result = line.popleft().result
+                first_since = self.tokens_run
                 rate = (self.tokens_run - tokens_before) / max(time.perf_counter() - began, 1e-9)
                 bar.set_postfix_str(f"{rate:,.0f} tokens/s", refresh=False)
                 bar.update()
                 yield result  # type: ignore[misc]
+
+        def too_long() -> bool:
+            """Are too many questions waiting, too many plans, or has the first in line waited while others ran?"""
+            patience = WINDOW * self.batch_tokens
+            return work.pool.load > patience or len(line) >= MOST_IN_LINE or self.tokens_run - first_since > patience
 
         try:
             for plan in plans:
@@ -97,7 +108,7 @@ class Engine:
                 else:
                     line.append(asker := Asker(plan))
                     work.add(asker, asker.advance(None))
-                    while not line[0].done and (work.overflows or len(line) >= MOST_IN_LINE):
+                    while not line[0].done and too_long():
                         work.bring_forward(line[0])
                 yield from finished()
             work.finish()
@@ -204,10 +215,6 @@ class _Work:
         self.engine = engine
         self.pool = Pool(engine.conditionals.pads, engine.conditionals.vocabulary.pad_id or 0)
         self.flights: deque[_Flight] = deque()
-
-    @property
-    def overflows(self) -> bool:
-        return self.pool.load > WINDOW * self.engine.batch_tokens
 
     def add(self, asker: Asker[T], request: Request | None) -> None:
         """Queue a request; run buckets for as long as one of them fills a batch."""

@@ -17,7 +17,7 @@ from besag.reductions import Entropy, Rank, Reduction, Target
 from besag.scores import LengthModel, Method, Score
 from besag.scores import method as method_named
 from besag.scores.choice import Choice
-from besag.scores.passage import Parts, Passage
+from besag.scores.passage import Parts, Passage, run_of
 from besag.scores.registry import FIXED_LENGTH
 from besag.scores.score import parse_base
 from besag.scores.show import REASONS, quoted
@@ -170,8 +170,8 @@ class _Scoring:
     ) -> None:  # fmt: skip
         if method.sees != lm.conditionals.sees:
             raise BesagError(
-                f"the method {method.name!r} needs a masked model, and {lm.name!r} is a causal one, which sees the left "
-                "side only: use method='causal'"
+                f"the method {method.name!r} needs a masked model, and {lm.name!r} is a causal one, which sees the "
+                "left side only: use method='causal'"
                 if method.sees == "both"
                 else f"the method {method.name!r} needs a causal model, and {lm.name!r} is a masked one: "
                 "use method='chain' for its left-to-right probability"
@@ -191,6 +191,8 @@ class _Scoring:
                 )
         self.lm, self.method, self.words, self.lengths, self.strict = lm, method, words, lengths, strict
         self.context = {"prefix": prefix, "suffix": suffix, "separator": separator}
+        self.specials = ""
+        self.in_context = bool(prefix or suffix)
         self.base, self.nats = base, 1 / np.log(base)
         self.wanted: tuple[Reduction, ...] = (Target(), *([Rank()] if rank else []), *([Entropy()] if entropy else []))
 
@@ -213,38 +215,44 @@ class _Scoring:
                 raise BesagError(f"{quoted(encoded.text)} cannot be scored: {REASONS[status]}")
             return self.result(passage, Parts(np.empty(0)), status)
         passage = passage.started()
+        self.specials = self.specials or passage.specials  # the same for every text
         return self.result(passage, (yield from self.method.plan(passage)), status)
 
     def status(self, passage: Passage) -> str:
-        vocabulary = self.lm.vocabulary
-        if not passage.size:
+        encoded, places = passage.encoded, passage.encoded.places
+        if not len(places):
             return "empty"
-        if passage.encoded.unknown == passage.size:
+        if (
+            encoded.unknown and encoded.unknown >= np.diff(encoded.offsets[places]).astype(bool).sum()
+        ):  # the rest is blank
             return "unknown"
-        if vocabulary.mask_id is not None and (passage.encoded.ids[passage.places] == vocabulary.mask_id).any():
-            return "mask"
-        return "ok"
+        return "mask" if self.lm.vocabulary.mask_id in encoded.ids[places].tolist() else "ok"
 
     def result(self, passage: Passage, parts: Parts, status: str) -> Score:
-        encoded, places = passage.encoded, passage.places if status == "ok" else passage.places[:0]
-        start, end = encoded.span
+        encoded, (start, end) = passage.encoded, passage.encoded.span
+        places = run_of(encoded.places) if status == "ok" else slice(0)
         extra = dict(parts.extra)
         if self.lengths is not None and status == "ok":
-            extra["length"] = self.lengths.log_prob(len(places))
+            extra["length"] = self.lengths.log_prob(passage.size)
+        offsets = encoded.offsets[places]
+        if self.in_context:
+            offsets = np.clip(offsets - start, 0, end - start)
         over = self.method.normalised if self.lengths is None else "token sequences of every length"
         over += " (a lower bound)" if self.method.bound else ""
         words = encoded.words[places]
         return Score(
             text=encoded.text[start:end],
-            tokens=tuple([encoded.tokens[place] for place in places.tolist()]),
+            tokens=encoded.tokens[places]
+            if isinstance(places, slice)
+            else tuple([encoded.tokens[place] for place in places]),
             ids=encoded.ids[places],
             log_probs=parts.log_probs * self.nats,
-            offsets=np.clip(encoded.offsets[places] - start, 0, end - start),
-            words=words - words[0] if len(words) else words,
+            offsets=offsets,
+            words=words - words[:1],
             method=self.method.name,
             normalised=over,
             base=self.base,
-            specials=passage.specials,
+            specials=self.specials,
             word_policy=encoded.word_policy,
             model=self.lm.name,
             dtype=self.lm.dtype,

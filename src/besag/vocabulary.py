@@ -40,17 +40,9 @@ class Encoded:
     offsets: np.ndarray  # (L, 2) characters of `text`, white space trimmed off; (0, 0) for added special tokens
     words: np.ndarray  # (L,) word numbers 0, 1, 2, ...; -1 for added special tokens
     special: np.ndarray  # (L,) bool: added by the tokenizer's template, not written in the text
+    places: np.ndarray  # (n,) the positions that are scored: see `_scored`
     unknown: int  # scored tokens that are the unknown token
     word_policy: str  # "tokenizer", "whitespace" or "given": what was really used
-
-    @property
-    def places(self) -> np.ndarray:  # (n,)
-        """The positions that are scored: not special, and sharing a character other than white space with the span.
-
-        A token of nothing but white space is scored when it ends in the span or where the span begins: the space before
-        the first scored word belongs to that word. A span of nothing but white space has no places.
-        """
-        return np.flatnonzero(_scored(self.text, self.span, self.offsets, self.special))
 
 
 class _Batch(NamedTuple):
@@ -175,13 +167,13 @@ class Vocabulary:
         strange = ~special & (ids == (-1 if self.unknown_id is None else self.unknown_id))
         for position in np.flatnonzero(strange):
             tokens[position] = self.tokenizer.unk_token  # some tokenizers write the piece they do not know
-        unknown = [0] * len(joined)
-        for index in np.unique(row[strange]):
-            at = parts[index]
-            unknown[index] = int(_scored(joined[index], spans[index], offsets[at], special[at])[strange[at]].sum())
+        scored = _scored(page, np.array(spans), row, start, end) & ~special
+        unknown = np.bincount(row[strange & scored], minlength=len(joined)).tolist()
+        place = np.arange(len(row)) - np.array(bounds)[row]  # (T,) position of each token in its text
+        places = np.split(place[scored], np.cumsum(np.bincount(row[scored], minlength=len(joined)))[:-1])
         return [
-            Encoded(text, span, ids[at], tuple(tokens[at]), offsets[at], numbers[at], special[at], count, policy)
-            for text, span, at, count in zip(joined, spans, parts, unknown, strict=True)
+            Encoded(text, span, ids[at], tuple(tokens[at]), offsets[at], numbers[at], special[at], asked, count, policy)
+            for text, span, at, asked, count in zip(joined, spans, parts, places, unknown, strict=True)
         ]
 
     @cached_property
@@ -193,14 +185,10 @@ class Vocabulary:
         return backend.pre_tokenizer is not None and len(backend.pre_tokenizer.pre_tokenize_str(example)) > 1
 
     def _fast(self, texts: list[str]) -> _Batch:
-        encodings = self.tokenizer(
-            texts,
-            padding=False,
-            truncation=False,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            verbose=False,  # a text longer than the model is no mistake: see `windows`
-        ).encodings
+        backend = self.tokenizer.backend_tokenizer  # itself: the wrapper copies every encoding into lists again
+        backend.no_truncation()  # a text longer than the model is no mistake: see `windows`
+        backend.no_padding()  # (the wrapper sets both anew at each of its own calls)
+        encodings = backend.encode_batch(texts)
         words = None
         if self._has_words:
             words = np.array([*chain.from_iterable(encoding.word_ids for encoding in encodings)], dtype=np.float64)
@@ -241,6 +229,11 @@ class _Page:
                 f"{text!r} holds half of a surrogate pair, which is no character: decode it anew."
             ) from None
         self.space = SPACE[np.minimum(codes, len(SPACE) - 1)]  # (C,)
+        position = np.arange(len(self.space) + 1)
+        blank = np.append(self.space, False)
+        # (C + 1,) from each place, the first letter at or after it, and the end of the last letter before it
+        self.following = np.minimum.accumulate(np.where(blank, len(self.space), position)[::-1])[::-1]
+        self.preceding = np.maximum.accumulate(np.append(0, np.where(self.space, 0, position[1:])))
 
     @property
     def runs(self) -> np.ndarray:  # (W, 2)
@@ -254,13 +247,9 @@ class _Page:
 
     def trim(self, row: np.ndarray, offsets: np.ndarray, tokens: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Where each token starts and ends in the page, without white space; a blank token is empty, at its end."""
-        position = np.arange(len(self.space) + 1)
-        blank = np.append(self.space, False)
-        following = np.minimum.accumulate(np.where(blank, len(self.space), position)[::-1])[::-1]
-        preceding = np.maximum.accumulate(np.append(0, np.where(self.space, 0, position[1:])))
         start, end = (offsets + self.base[row][:, None]).T  # (T,), (T,)
-        start = np.minimum(following[start], end)
-        end = np.maximum(preceding[end], start)
+        start = np.minimum(self.following[start], end)
+        end = np.maximum(self.preceding[end], start)
         # a tokenizer that begins each word with a space of its own gives that space the first letter's offsets
         doubled = np.flatnonzero((start[:-1] == start[1:]) & (row[:-1] == row[1:]) & (end[:-1] > start[:-1]))
         invented = [index for index in doubled.tolist() if not tokens[index].strip("▁Ġ")]
@@ -272,14 +261,17 @@ def _flat(lines: Iterable[Iterable[int]]) -> np.ndarray:
     return np.fromiter(chain.from_iterable(lines), dtype=np.int64)
 
 
-def _scored(text: str, span: tuple[int, int], offsets: np.ndarray, special: np.ndarray) -> np.ndarray:  # (L,) bool
-    first, last = span
-    inner = text[first:last].strip()
-    low = first + text[first:last].find(inner)
-    start, end = offsets.T
-    overlaps = (start < low + len(inner)) & (end > low)  # both are trimmed: what they share begins with a letter
-    blank = (start == end) & (start >= first) & (start <= last)
-    scored: np.ndarray = ~special & (overlaps | blank) & bool(inner)
+def _scored(page: _Page, spans: np.ndarray, row: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """(T,) Does a token share a character other than white space with the span (B, 2) of its text?
+
+    A token of nothing but white space is scored when it ends in the span or where the span begins: the space before the
+    first scored word belongs to that word. A span of nothing but white space has no places.
+    """
+    first, last = (spans + page.base[:, None]).T  # (B,), (B,)
+    low, high = page.following[first], page.preceding[last]  # the same without white space around
+    overlaps = (start < high[row]) & (end > low[row])  # both are trimmed: what they share begins with a letter
+    blank = (start == end) & (start >= first[row]) & (start <= last[row])
+    scored: np.ndarray = (overlaps | blank) & (low < high)[row]
     return scored
 
 

@@ -25,7 +25,7 @@ EXOTIC = {
     "eurobert": {"num_key_value_heads": 2},
     "fnet": {},
     "funnel": {},
-    "longformer": {"attention_window": [4, 4]},
+    "longformer": {},
     "megatron-bert": {},
     "nystromformer": {},
     "roformer": {},

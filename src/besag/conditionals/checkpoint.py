@@ -6,6 +6,7 @@ a folder. Refuses to know how a network is run.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
@@ -31,12 +32,13 @@ PICKLE_DANGER = (
 @contextmanager
 def quiet() -> Iterator[None]:
     """No progress bars or advice from transformers in here; afterwards it is as talkative as before."""
-    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars
-    from transformers.utils import logging as talk
+    import huggingface_hub.utils
+    import transformers.utils.logging
 
-    logging: Any = talk
+    hub: Any = huggingface_hub.utils
+    logging: Any = transformers.utils.logging
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    no_downloads = are_progress_bars_disabled()  # the switch of transformers turns the hub's as well
+    no_downloads = hub.are_progress_bars_disabled()  # the switch of transformers turns the hub's as well
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
@@ -46,18 +48,18 @@ def quiet() -> Iterator[None]:
         if bars:
             logging.enable_progress_bar()
         if no_downloads:
-            disable_progress_bars()
+            hub.disable_progress_bars()
 
 
 def find_folder(model: str | Path, revision: str | None, *files: str) -> Path:
     """The folder named, or the one in which a hub name is cached, with these files of it fetched."""
     path = Path(model).expanduser()
-    if path.is_dir():
+    if os.path.isdir(path):  # unlike Path.is_dir, no error for a name that no folder could have
         return path
-    if path.exists():
+    if os.path.exists(path):
         raise BesagError(f"{str(model)!r} is a file; give the folder that holds it")
     if isinstance(model, Path) or not _may_be_on_the_hub(model):
-        beside = [other.name for other in path.parent.iterdir() if other.is_dir()] if path.parent.is_dir() else []
+        beside = [other.name for other in path.parent.iterdir() if other.is_dir()] if os.path.isdir(path.parent) else []
         raise BesagError(
             f"there is no folder {str(model)!r}, and it is no name of a model on the hub either (those read like "
             f"'bert-base-cased' or 'owner/name').{nearest(path.name, beside)}"
@@ -75,12 +77,12 @@ def find_folder(model: str | Path, revision: str | None, *files: str) -> Path:
 
 
 def _may_be_on_the_hub(name: str) -> bool:
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils._validators import validate_repo_id
+    import huggingface_hub.utils
 
+    hub: Any = huggingface_hub.utils
     try:
-        validate_repo_id(name)
-    except HFValidationError:
+        hub.validate_repo_id(name)
+    except hub.HFValidationError:
         return False
     return True
 
@@ -136,9 +138,9 @@ def architecture(config: Any, built: str | None = None) -> Architecture:
 
 def check_weights(folder: Path, name: str, allow_pickle: bool) -> bool:
     """True if the weights are safetensors, False if a pickle that is allowed; otherwise refused."""
-    if any((folder / file).is_file() for file in WEIGHTS):
+    if has_any(folder, WEIGHTS):
         return True
-    pickled = any((folder / file).is_file() for file in PICKLES)
+    pickled = has_any(folder, PICKLES)
     if pickled and allow_pickle:
         return False
     if pickled:
@@ -163,13 +165,16 @@ def stored_shapes(folder: Path, model: str | Path, revision: str | None) -> dict
         except Exception as problem:
             raise BesagError(f"what weights {str(model)!r} has could not be asked: {first_line(problem)}") from problem
         return {name: tuple(tensor.shape) for file in stored for name, tensor in file.tensors.items()}
-    from safetensors import safe_open
+    from safetensors import SafetensorError, safe_open
 
     shapes = {}
     for file in files:
-        with safe_open(file, framework="pt") as weights:
-            names = weights.keys()
-            shapes.update({name: tuple(weights.get_slice(name).get_shape()) for name in names})
+        try:
+            with safe_open(file, framework="pt") as weights:
+                names = weights.keys()
+                shapes.update({name: tuple(weights.get_slice(name).get_shape()) for name in names})
+        except SafetensorError as problem:
+            raise BesagError(f"the weights of {str(model)!r} cannot be read: {first_line(problem)}") from problem
     return shapes
 
 

@@ -48,7 +48,9 @@ def load_conditionals(
     name = name or str(model)
     chosen_device = choose_device(device)
     chosen_dtype = choose_dtype(dtype, chosen_device)
-    folder = saved.find_folder(model, revision, *saved.WEIGHT_FILES, *(saved.PICKLE_FILES if allow_pickle else ()))
+    folder = saved.find_folder(model, revision, *saved.WEIGHT_FILES)
+    if allow_pickle and not saved.has_any(folder, saved.WEIGHTS):
+        folder = saved.find_folder(model, revision, *saved.PICKLE_FILES)
     with saved.quiet():
         config = saved.read_config(folder, name)
         kind = _kind(config, name)

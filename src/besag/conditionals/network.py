@@ -107,13 +107,14 @@ class Network:
         Otherwise the whole network, no head, and the whole network's logits: whatever a head trips over without its
         base model, the numbers are the same.
         """
-        try:
-            read, head = Reader(self.model._modules[self.model.base_model_prefix]), Head(self.model)
-            states = read(probe)  # (4, L, H)
-            if gap(head(states.flatten(0, 1)).view(logits.shape), logits) <= CLOSE[self.dtype]:
-                return read, head, states
-        except Exception as trip:
-            log.info("the head of %s is not run apart from its base model: %r", self.title, trip)
+        for precise in [True, False] if self.dtype in (torch.bfloat16, torch.float16) else [False]:
+            try:
+                read, head = Reader(self.model._modules[self.model.base_model_prefix]), Head(self.model, precise)
+                states = read(probe)  # (4, L, H)
+                if gap(head(states.flatten(0, 1)).view(logits.shape), logits) <= CLOSE[self.dtype]:
+                    return read, head, states
+            except Exception as trip:
+                log.info("the head of %s is not run apart from its base model: %r", self.title, trip)
         return Reader(self.model), _as_they_are, logits
 
     def _number_places(self, probe: Tensor, states: Tensor) -> Tensor:
@@ -191,8 +192,11 @@ def gap(one: Tensor | None, other: Tensor) -> float:
 
 def embedded(model: Any) -> int:
     """How many token ids a network has an embedding for."""
-    weight = getattr(model.get_input_embeddings(), "weight", None)
-    return int(model.config.vocab_size if weight is None else weight.shape[0])
+    try:
+        weight = getattr(model.get_input_embeddings(), "weight", None)
+    except NotImplementedError:
+        weight = None
+    return int(getattr(model.config, "vocab_size", 1) if weight is None else weight.shape[0])
 
 
 def check_ids(model: Any, vocabulary: Vocabulary, title: str) -> None:

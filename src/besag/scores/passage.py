@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from besag.conditionals.contract import Conditionals, Questions
+from besag.conditionals.contract import Conditionals
 from besag.engine import Answers, Request
 from besag.errors import BesagError
 from besag.reductions import Reduction, Target
@@ -42,6 +40,12 @@ class Parts(NamedTuple):
         return cls(answers["target"].astype(np.float64), answers.get("rank"), answers.get("entropy"))
 
 
+def run_of(places: Ints) -> Ints | slice:
+    """The same places as a slice where they are one run, which numpy reads many times faster."""
+    first, last = int(places[0]), int(places[-1])
+    return slice(first, last + 1) if last - first + 1 == len(places) else places
+
+
 Scoring: TypeAlias = Generator[Request, Answers, Parts]
 
 
@@ -51,28 +55,25 @@ class Passage:
     conditionals: Conditionals
     wanted: tuple[Reduction, ...] = (Target(),)
 
-    @cached_property
-    def places(self) -> Ints:
-        """(n,) the positions, among the encoded tokens, that are scored."""
-        return self.encoded.places
-
     @property
     def size(self) -> int:
-        return len(self.places)
+        return len(self.encoded.places)
 
     @property
     def words(self) -> Ints:
         """(n,) the word each place belongs to."""
-        return self.encoded.words[self.places]
+        words: Ints = self.encoded.words[self.encoded.places]
+        return words
 
     @property
     def specials(self) -> str:
         """Which special tokens the network sees around the text."""
         (lead, trail), tokens = self._ends, self.encoded.tokens
-        ends = [*tokens[:lead], "…", *tokens[len(tokens) - trail :]]
-        return f"{' '.join(ends)} shown, not scored" if len(ends) > 1 else "none added"
+        if not lead and not trail:
+            return "none added"
+        return f"{' '.join([*tokens[:lead], '…', *tokens[len(tokens) - trail :]])} shown, not scored"
 
-    @cached_property
+    @property
     def _ends(self) -> tuple[int, int]:
         """How many special tokens stand before and after the text."""
         text = np.flatnonzero(~self.encoded.special)
@@ -80,18 +81,18 @@ class Passage:
 
     def ask(self, hide: Bools, row: Ints, index: Ints, *more: Reduction) -> Request:
         """Ask about place index[m] in copy row[m] of the text, where copy r hides the places with hide[r] (K, n)."""
-        ids, place = self.encoded.ids, self.places[index]
+        ids, places = self.encoded.ids, self.encoded.places
+        place = places[index]
         target = ids[place]
         hidden = np.zeros((len(hide), len(ids)), bool)
-        hidden[:, self.places] = hide
+        hidden[:, run_of(places)] = hide
         limit = self.conditionals.max_length
         if limit is not None and len(ids) > limit:
             take, hidden, row, place = self._windows(limit, hidden, row, place)
             ids = ids[take]
         mask = self.conditionals.vocabulary.mask_id
         copies = np.where(hidden, 0 if mask is None else mask, ids)  # (K, L)
-        asked = [torch.from_numpy(np.ascontiguousarray(array)) for array in (copies, row, place, target)]
-        return Request(Questions(asked[0], asked[1], asked[2], asked[3]), (*self.wanted, *more))
+        return Request((*self.wanted, *more), copies, row, place, target)
 
     def ask_all(self, hide: Bools, *more: Reduction) -> Request:
         """Ask about the hidden places of one copy, all at once; hide (n,)."""
@@ -110,11 +111,13 @@ class Passage:
         for start in range(0, self.size, block):
             index = np.arange(start, min(start + block, self.size))
             answers.append((yield self.ask(hide(index), index - start, index)))
+        if len(answers) == 1:
+            return answers[0]
         return {key: np.concatenate([part[key] for part in answers]) for key in answers[0]}
 
     def started(self) -> Passage:
         """The text as a causal model needs it: where nothing stands before the first place, its start token does."""
-        if self.conditionals.sees == "both" or self.places[0] > 0:
+        if self.conditionals.sees == "both" or self.encoded.places[0] > 0:
             return self
         token = getattr(self.conditionals, "bos_id", None)
         if token is None:
@@ -131,6 +134,7 @@ class Passage:
                 offsets=np.concatenate([[[0, 0]], before.offsets]),
                 words=np.concatenate([[-1], before.words]),
                 special=np.concatenate([[True], before.special]),
+                places=before.places + 1,
             ),
         )
 

@@ -1,0 +1,55 @@
+"""The command line: `besag score | choose | lengths | models | methods | cite`, one thin file a command.
+
+Data goes to stdout, everything else to stderr; `exits.py` says what the exit codes mean. Nothing heavy is imported
+before a command needs it, so that `besag --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Annotated
+
+import typer
+
+import besag
+from besag.cli.choose import choose
+from besag.cli.cite import cite
+from besag.cli.lengths import lengths
+from besag.cli.methods import methods
+from besag.cli.models import models
+from besag.cli.score import score
+
+app = typer.Typer(
+    name="besag",
+    epilog="Exit codes: 0 done, 2 wrong input, 3 some rows were not scored, 130 Ctrl-C, 141 the pipe was closed.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (score, choose, lengths, models, methods, cite):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(besag.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", help="Say which besag this is.", callback=_print_version)
+    ] = False,
+) -> None:
+    """Turn any masked language model into a language model."""
+
+
+def main() -> None:
+    """The `besag` command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")  # texts go out as they came in, whatever the locale is
+    app(prog_name="besag")

@@ -1,0 +1,60 @@
+"""`besag choose`: which option fits the slot of a text best."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from besag.cli import options as o
+from besag.cli.exits import guarded
+from besag.cli.writing import choose_format, writer
+
+Slotted = Annotated[str, typer.Argument(metavar="TEXT", help="With one slot: [MASK] or {}.", show_default=False)]
+Options = Annotated[
+    list[str], typer.Argument(metavar="OPTION", help="What could stand there, of any length.", show_default=False)
+]
+Method = Annotated[str, o.of_method("--method", help="`besag methods` lists them.")]
+Of = Annotated[
+    Literal["sentence", "option"],
+    o.of_method("--of", help="Score the whole sentence, or the option alone given the rest."),
+]
+
+
+@guarded
+def choose(
+    text: Slotted,
+    option: Options,
+    model: o.Model = None,
+    device: o.Device = None,
+    dtype: o.Dtype = None,
+    revision: o.Revision = None,
+    allow_pickle: o.AllowPickle = False,
+    method: Method = "word_l2r",
+    of: Of = "sentence",
+    reduction: o.Reduction = "sum",
+    format: o.Format = None,
+    output: o.Output = None,
+    force: o.Force = False,
+) -> int:
+    """Rank options for the slot of a text, best first.
+
+    besag choose "The capital of France is [MASK]." Paris "New York"
+
+    The share is the option's part among these options only.
+    """
+    shape = choose_format(format, output)
+    out = writer(shape, output, force)
+
+    import besag
+
+    lm = besag.load(model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, progress=False)
+    choice = lm.choose(text, option, method, of=of, reduction=reduction)
+    if shape == "jsonl":
+        out.write({"text": text, **choice.to_dict()}, {})
+    else:
+        column = choice.scores[0].method + "_mean" * (reduction == "mean")
+        for one, value, share in zip(choice.options, choice.values.tolist(), choice.shares.tolist(), strict=True):
+            out.write({"option": one, column: value, "share": share}, {})
+    out.close()
+    return 0

@@ -1,0 +1,41 @@
+"""`besag cite`: BibTeX."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from besag.cli.exits import guarded
+from besag.errors import BesagError, nearest
+from besag.references import BESAG, BIBTEX
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="METHOD", help="Methods, or keys of papers; besag itself if none.", show_default=False),
+]
+
+
+@guarded
+def cite(names: Names = None) -> int:
+    """Print BibTeX for the methods you used, and for besag."""
+    print("\n\n".join(BIBTEX[key] for key in _keys(names or [])))
+    return 0
+
+
+def _keys(names: list[str]) -> list[str]:
+    """The papers behind the names, each once, besag last (or alone)."""
+    if not names:
+        return [BESAG]
+    keys: dict[str, None] = {}
+    for name in names:
+        if name in BIBTEX:
+            keys[name] = None
+            continue
+        from besag.scores import ALIASES, METHODS
+
+        known = METHODS.get(ALIASES.get(name, name))
+        if known is None:
+            raise BesagError(f"there is no method {name!r} to cite.{nearest(name, [*METHODS, *ALIASES, *BIBTEX])}")
+        keys.update(dict.fromkeys(known.cite))
+    return [*(key for key in keys if key != BESAG), BESAG]

@@ -1,0 +1,106 @@
+"""How a command ends: what it prints when something is wrong, and its exit code.
+
+| code | meaning |
+|---|---|
+| 0 | all done |
+| 1 | `besag models NAME`: the model cannot be used |
+| 2 | wrong input, option or model: one line on stderr says what (BESAG_DEBUG=1 shows where) |
+| 3 | all done, but some rows could not be scored; their status says why |
+| 130 | Ctrl-C; what was written is complete |
+| 141 | whoever read the output closed the pipe; nothing is printed, as with any other filter |
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ParamSpec
+
+import typer
+
+from besag.errors import BesagError
+
+UNUSABLE, WRONG, UNSCORED, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
+
+P = ParamSpec("P")
+
+
+def guarded(command: Callable[P, int]) -> Callable[P, None]:
+    """A command that returns its exit code and may raise a BesagError, made into one that typer can run."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+                code = command(*args, **kwargs)
+            sys.stdout.flush()
+        except BesagError as error:
+            if os.environ.get("BESAG_DEBUG"):
+                raise
+            say(f"error: {error}")
+            code = WRONG
+        except BrokenPipeError:
+            _drop_stdout()
+            code = CLOSED_PIPE
+        except KeyboardInterrupt:
+            say("interrupted")
+            code = INTERRUPTED
+        raise typer.Exit(code)
+
+    return run
+
+
+def say(message: str) -> None:
+    """One line on stderr."""
+    print(" ".join(message.split("\n")), file=sys.stderr)
+
+
+def _drop_stdout() -> None:
+    """Nobody reads stdout any more: keep the interpreter from trying to flush it once again when it ends."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except io.UnsupportedOperation:
+        sys.stdout = io.StringIO()  # stdout was replaced by something without a descriptor
+
+
+class CtrlC:
+    """Ctrl-C, held back while something is written that must be whole; a second one is not held back."""
+
+    def __init__(self) -> None:
+        self._writing = self._pending = False
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():  # signals reach the main thread only
+            yield
+            return
+        before = signal.signal(signal.SIGINT, self._arrived)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        self._writing = True
+        try:
+            yield
+        finally:
+            self._writing = False
+        if self._pending:
+            self._pending = False
+            raise KeyboardInterrupt
+
+    def _arrived(self, number: int, frame: object) -> None:
+        if self._writing and not self._pending:
+            self._pending = True
+        else:
+            raise KeyboardInterrupt

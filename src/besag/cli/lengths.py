@@ -1,0 +1,77 @@
+"""`besag lengths`: fit p(n), the law of text lengths, and save it; and how `besag score --lengths` gets one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from besag.cli import options as o
+from besag.cli.exits import guarded, say
+from besag.cli.reading import inputs, records
+from besag.cli.tables import Layout
+from besag.cli.writing import check_output
+from besag.errors import BesagError
+
+if TYPE_CHECKING:
+    from besag.language_model import LanguageModel
+    from besag.scores import LengthModel, Method
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="The texts, in any format `besag score` reads; - is stdin.")]
+Saved = Annotated[str, typer.Option("--output", "-o", help="The JSON file to save p(n) in.", show_default=False)]
+
+
+@guarded
+def lengths(
+    file: File,
+    output: Saved,
+    model: o.Model = None,
+    revision: o.Revision = None,
+    input_format: o.InputFormat = None,
+    column: o.Column = None,
+    header: o.Header = True,
+    force: o.Force = False,
+) -> int:
+    """Fit a distribution p(n) of text lengths, in tokens of a model, for `besag score --lengths`.
+
+    besag lengths corpus.txt -o lengths.json
+    """
+    check_output(output, force)
+    texts = _texts(file, Layout(input_format, column, header, keep=False))
+
+    import besag
+
+    fitted = besag.load(model, revision=revision, progress=False).length_model(texts)
+    fitted.save(output)
+    say(f"{fitted}; saved in {output}")
+    return 0
+
+
+def length_models(
+    path: str | None, models: Sequence[LanguageModel], methods: Mapping[str, Method]
+) -> list[LengthModel | None]:
+    """One p(n) for each model: what was saved, or fitted now on a file of texts."""
+    if path is None:
+        return [None] * len(models)
+    if not any(method.normalised for method in methods.values()):
+        raise BesagError(f"--lengths is for probabilities of texts of one length, and {', '.join(methods)} gives none")
+    if path.endswith(".json"):
+        from besag.scores import LengthModel
+
+        return [LengthModel.load(path)] * len(models)
+    return [lm.length_model(_texts(path, Layout(keep=False))) for lm in models]
+
+
+def _texts(path: str, layout: Layout) -> Iterable[str]:
+    if path != "-" and not os.path.exists(path):
+        raise BesagError(f"no such file: {path!r}")
+    sources = inputs([path], as_text=False, layout=layout)
+
+    def given() -> Iterator[str]:
+        for record in records(sources):
+            if record is not None and record.text.strip():  # an empty text has no length
+                yield record.text
+
+    return given()

@@ -1,0 +1,60 @@
+"""`besag models`: what is embedded; and what a folder or hub name is, and whether it can be used."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from besag.cli import options as o
+from besag.cli.exits import UNUSABLE, guarded
+from besag.cli.writing import print_table
+
+Name = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME|FOLDER", help="A hub name or a folder to look into.", show_default=False),
+]
+LABELS = {
+    "architecture": "architecture",
+    "kind": "kind",
+    "parameters": "parameters",
+    "vocabulary": "vocabulary",
+    "width": "predicts over",
+    "max_length": "longest input",
+    "mask_token": "mask token",
+}
+
+
+@guarded
+def models(name: Name = None, revision: o.Revision = None) -> int:
+    """List the embedded models, or say what a model is and whether besag can use it.
+
+    Exit code 1: it cannot be used.
+    """
+    from besag.conditionals.loading import describe
+    from besag.models import EMBEDDED, path
+
+    if name is None:
+        facts = describe(path())
+        shown = ("parameters", "vocabulary", "max_length")
+        row = {"model": EMBEDDED, **{LABELS[key]: _said(facts[key]) for key in shown}, "licence": _licence(path())}
+        print_table([row], sys.stdout)
+        print(f"In {path()}\n`besag models NAME` looks into a folder or a model of the hub.")
+        return 0
+    facts = describe(path() if name == EMBEDDED else name, revision)
+    width = max(map(len, LABELS.values()))
+    print(name, *(f"  {label:<{width}}  {_said(facts[key])}" for key, label in LABELS.items()), sep="\n")
+    print(f"  {'can be used':<{width}}  {'yes' if facts['usable'] else 'no: ' + facts['why_not']}")
+    return 0 if facts["usable"] else UNUSABLE
+
+
+def _said(fact: object) -> str:
+    return "–" if fact is None else f"{fact:,}" if isinstance(fact, int) else str(fact)
+
+
+def _licence(folder: Path) -> str:
+    """As the model card's first lines say."""
+    card = (folder / "README.md").read_text(encoding="utf-8").splitlines()
+    return next((line.partition(":")[2].strip() for line in card if line.startswith("license:")), "see README.md")

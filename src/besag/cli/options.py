@@ -1,0 +1,77 @@
+"""The options that commands share, each with its help, so that a word means the same everywhere."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Literal
+
+import typer
+
+of_model = partial(typer.Option, rich_help_panel="Model")
+of_method = partial(typer.Option, rich_help_panel="Method")
+of_input = partial(typer.Option, rich_help_panel="Input")
+of_result = partial(typer.Option, rich_help_panel="Result")
+of_output = partial(typer.Option, rich_help_panel="Output")
+of_run = partial(typer.Option, rich_help_panel="Running")
+
+_WHICH_MODEL = "Folder or hub name; if not given, the embedded English model."
+_WHICH_METHODS = "`besag methods` lists them; if not given, pll. Repeat to compare."
+_DEVICE = "cpu, cuda, cuda:1, mps; if not given, the fastest there is."
+_DTYPE = "float32, bfloat16, float16; if not given, what suits the device."
+_LENGTHS = "File of texts to fit p(n) on, or what `besag lengths` saved: adds log p(n), so that lengths compare."
+_COLUMN = "Where the texts are in a table: a name, or a number from 1; if not given, text or sentence."
+_FORMAT = "If not given, by the ending of --output; else a table for a terminal and TSV for a pipe."
+
+# ---- the model
+
+Model = Annotated[str | None, of_model("--model", "-m", help=_WHICH_MODEL)]
+Models = Annotated[list[str] | None, of_model("--model", "-m", help=f"{_WHICH_MODEL} Repeat to compare.")]
+Device = Annotated[str | None, of_model("--device", help=_DEVICE)]
+Dtype = Annotated[str | None, of_model("--dtype", help=_DTYPE)]
+Revision = Annotated[str | None, of_model("--revision", help="Branch, tag or commit of a hub model.")]
+AllowPickle = Annotated[bool, of_model("--allow-pickle", help="Also load pickled weights, which can run code.")]
+
+# ---- the method
+
+Methods = Annotated[list[str] | None, of_method("--method", help=_WHICH_METHODS)]
+Order = Annotated[str | None, of_method("--order", help="chain: left-to-right, right-to-left, random, confident.")]
+Orders = Annotated[int | None, of_method("--orders", help="chain: how many random orders to average.")]
+Samples = Annotated[str | None, of_method("--samples", help="elbo: how many draws, or all.")]
+Seed = Annotated[int | None, of_method("--seed", help="chain, elbo: of the random draws.")]
+Words = Annotated[Literal["tokenizer", "whitespace"], of_method("--words", help="Who says what a word is.")]
+Prefix = Annotated[str, of_method("--prefix", help="Context before the text: shown, not scored.")]
+Suffix = Annotated[str, of_method("--suffix", help="Context after the text: shown, not scored.")]
+Separator = Annotated[str, of_method("--separator", help="Stands between context and text.")]
+Lengths = Annotated[str | None, of_method("--lengths", help=_LENGTHS)]
+
+# ---- what comes in
+
+Text = Annotated[bool, of_input("--text", help="Every INPUT is a text, whatever it looks like.")]
+InputFormat = Annotated[
+    Literal["text", "tsv", "csv", "jsonl", "parquet"] | None,
+    of_input("--input-format", help="If not given, by the file's ending; .gz, .xz and .bz2 are unpacked."),
+]
+Column = Annotated[str | None, of_input("--column", "--field", help=_COLUMN)]
+Header = Annotated[bool, of_input("--header/--no-header", help="Does a TSV or CSV begin with its column names?")]
+Skip = Annotated[int, of_input("--skip", min=0, help="Pass over the first N rows, to go on after an interruption.")]
+Limit = Annotated[int | None, of_input("--limit", min=1, help="Score at most N rows.")]
+Strict = Annotated[bool, of_input("--strict", help="Stop at a row that cannot be scored, such as an empty one.")]
+
+# ---- what goes out
+
+Per = Annotated[Literal["sentence", "word", "token"], of_result("--per", help="What a row of the result is.")]
+Reduction = Annotated[Literal["sum", "mean"], of_result("--reduction", help="Of a sentence: over its tokens.")]
+Base = Annotated[Literal["e", "2", "10"], of_result("--base", help="Of the logarithm: nats, bits or hartleys.")]
+Surprisal = Annotated[bool, of_result("--surprisal", help="Of a sentence: minus the log-probability.")]
+Rank = Annotated[bool, of_result("--rank", help="Of a token: 1 is the model's first choice.")]
+Entropy = Annotated[bool, of_result("--entropy", help="Of a token: of the model's prediction there.")]
+Summary = Annotated[bool, of_result("--summary", help="Of all texts: perplexity, bits per character and byte.")]
+Keep = Annotated[bool, of_result("--keep/--no-keep", help="Carry a table's other columns along (--format table: no).")]
+Format = Annotated[Literal["table", "tsv", "csv", "jsonl", "parquet"] | None, of_output("--format", help=_FORMAT)]
+Output = Annotated[str | None, of_output("--output", "-o", help="A file; if not given, stdout.")]
+Force = Annotated[bool, of_output("--force", help="Write over an existing file.")]
+
+# ---- how it runs
+
+BatchTokens = Annotated[int | None, of_run("--batch-tokens", min=1, help="Tokens in a batch; if not given, found.")]
+Progress = Annotated[bool | None, of_run("--progress/--quiet", help="A progress bar on stderr.")]

@@ -1,0 +1,183 @@
+"""Several models and methods over one stream of texts, side by side and in constant memory.
+
+Knows models and methods by what they say of themselves; files and formats are handled elsewhere.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import queue
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import tee
+from typing import TYPE_CHECKING, Any
+
+from besag.cli.reading import Record
+from besag.cli.rows import Label
+from besag.errors import BesagError
+
+if TYPE_CHECKING:
+    from besag.engine import Idle
+    from besag.language_model import LanguageModel
+    from besag.scores import Corpus, LengthModel, Method, Score
+
+
+@dataclasses.dataclass(frozen=True)
+class Scorer:
+    label: Label
+    lm: LanguageModel
+    method: Method
+    options: Mapping[str, Any]  # of lm.score
+
+    def score(self, texts: Iterator[str | Idle]) -> Iterator[Score]:
+        return self.lm.score(texts, self.method, **self.options)
+
+
+def method_options(names: Sequence[str], **given: object) -> dict[str, Method]:
+    """The methods asked for, each with those of the given options that it takes; one that none takes is an error."""
+    from besag.scores import METHODS, method
+
+    options = {option: _number(value) for option, value in given.items() if value is not None}
+    fields = {name: {field.name for field in dataclasses.fields(kind)} for name, kind in METHODS.items()}
+    chosen: dict[str, Method] = {}
+    for name in names:
+        known = method(name).name
+        if known in chosen:
+            raise BesagError(f"--method {name!r} is there twice (it is {known!r})")
+        chosen[known] = method(known, **{option: value for option, value in options.items() if option in fields[known]})
+    for option in options:
+        if not any(option in fields[name] for name in chosen):
+            takers = " and ".join(name for name, own in fields.items() if option in own)
+            raise BesagError(f"--{option} is an option of {takers}, not of {', '.join(chosen)}")
+    return chosen
+
+
+def pair(
+    models: Sequence[LanguageModel],
+    methods: Mapping[str, Method],
+    common: Mapping[str, object],
+    lengths: Sequence[LengthModel | None],
+) -> list[Scorer]:
+    """Every model with every method that fits it, so that masked and causal models can stand side by side.
+
+    A model that no method fits, or a method that fits no model, is left in: scoring then says what is wrong with it.
+    """
+    names = _distinct([lm.name for lm in models])
+    wanted = [
+        (place, method)
+        for place, lm in enumerate(models)
+        for method in methods.values()
+        if method.sees == lm.conditionals.sees
+        or all(other.sees != lm.conditionals.sees for other in methods.values())
+        or all(method.sees != other.conditionals.sees for other in models)
+    ]
+    scorers = []
+    for place, method in wanted:
+        label = Label(
+            names[place],
+            method.name,
+            estimated=getattr(method, "samples", "all") != "all",
+            several_models=len(models) > 1,
+            one_of_several=len(wanted) > 1,
+        )
+        options = {**common, "lengths": lengths[place] if method.normalised else None}
+        scorers.append(Scorer(label, models[place], method, options))
+    return scorers
+
+
+def side_by_side(
+    records: Iterator[Record | None], scorers: Sequence[Scorer], when_idle: Callable[[], None]
+) -> Iterator[tuple[Record, tuple[Score, ...]]]:
+    """Each record with its scores, in order.
+
+    The scorers read copies of one stream and are asked in turn for one score each. None runs ahead of the others by
+    more than an engine's window, so that is all the copies ever hold. What goes wrong with the input is raised after
+    the scores of all that came before it.
+    """
+    from besag.engine import IDLE
+
+    waiting: deque[Record] = deque()
+    failures: list[BesagError] = []
+
+    def texts() -> Iterator[str | Idle]:
+        try:
+            for record in records:
+                if record is None:
+                    when_idle()
+                    yield IDLE
+                else:
+                    waiting.append(record)
+                    yield record.text
+        except BesagError as failure:
+            failures.append(failure)
+
+    copies = tee(texts(), len(scorers))
+    for scores in zip(*(scorer.score(copy) for scorer, copy in zip(scorers, copies, strict=True)), strict=True):
+        yield waiting.popleft(), scores
+    for failure in failures:
+        raise failure
+
+
+class Unscored:
+    """The rows that have no score, for the last word on stderr."""
+
+    def __init__(self, strict: bool) -> None:
+        self.strict = strict
+        self.rows = 0
+        self.first = ""
+        self.states: Counter[str] = Counter()
+
+    def note(self, record: Record, scores: Sequence[Score]) -> None:
+        from besag.scores.show import reason
+
+        bad = [score for score in scores if score.status != "ok"]
+        if not bad:
+            return
+        if self.strict:
+            raise BesagError(f"{record.where} was {reason(bad[0])} (--strict)")
+        self.rows += 1
+        self.first = self.first or record.where
+        self.states.update({score.status for score in bad})
+
+    def __str__(self) -> str:
+        states = ", ".join(f"{count} {status}" for status, count in self.states.items())
+        rows = "1 row was" if self.rows == 1 else f"{self.rows} rows were"
+        return f"{rows} not scored: {states}; the first is {self.first}"
+
+
+class Tally:
+    """The corpus of one scorer. `besag.corpus` reads scores; here they are handed to it one by one as they pass."""
+
+    def __init__(self) -> None:
+        self._passing: queue.Queue[Score | None] = queue.Queue(64)
+        self._corpus: Corpus | BesagError | None = None
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        from besag.scores import corpus
+
+        try:
+            self._corpus = corpus(iter(self._passing.get, None))
+        except BesagError as failure:
+            self._corpus = failure
+
+    def add(self, score: Score) -> None:
+        self._passing.put(score)
+
+    def close(self) -> str:
+        self._passing.put(None)
+        self._thread.join()
+        return str(self._corpus)
+
+
+def _number(value: object) -> object:
+    """An option that takes a number or a word, as `--samples 64` and `--samples all`."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names of models, the second of two equal ones with a number."""
+    earlier = [names[:place].count(name) for place, name in enumerate(names)]
+    return [f"{name}#{count + 1}" if count else name for name, count in zip(names, earlier, strict=True)]

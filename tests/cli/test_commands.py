@@ -1,0 +1,111 @@
+"""The small commands: what is there, what it means, whom to cite, and what fits a slot."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+from tests import networks
+from tests.cli.conftest import Run
+
+import besag
+from besag.references import BIBTEX
+from besag.scores import METHODS
+
+
+def test_the_version(run: Run) -> None:
+    assert run("--version").stdout == f"{besag.__version__}\n"
+
+
+def test_warnings_are_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def warn(*arguments: object, **options: object) -> object:
+        warnings.warn("float32 is used instead", stacklevel=1)
+        raise besag.BesagError("and then this")
+
+    monkeypatch.setattr(besag, "load", warn)
+    assert run("score", "A text.").stderr == "warning: float32 is used instead\nerror: and then this\n"
+
+
+def test_methods_are_listed_in_their_own_words(run: Run) -> None:
+    result = run("methods")
+    assert result.exit_code == 0
+    for method in METHODS.values():
+        assert re.search(rf"^ ?{method.name} +{re.escape(method.title)}", result.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", [*METHODS, "within_word_l2r"])
+def test_a_method_is_explained(run: Run, name: str) -> None:
+    method = type(besag.scores.method(name))
+    result = run("methods", name)
+    assert result.exit_code == 0
+    for fact in (method.name, method.formula, method.normalised or "not a probability", *method.aliases, *method.cite):
+        assert fact in result.stdout
+
+
+def test_an_unknown_method_is_answered_with_the_nearest(run: Run) -> None:
+    result = run("methods", "chian")
+    assert result.exit_code == 2
+    assert "Did you mean 'chain'?" in result.stderr
+
+
+def test_what_every_method_cites_is_there(run: Run) -> None:
+    assert {key for method in METHODS.values() for key in method.cite} <= set(BIBTEX)
+    result = run("cite", *METHODS)
+    assert result.exit_code == 0
+    found = re.findall(r"^@\w+\{(\w+),$", result.stdout, re.MULTILINE)
+    assert found[-1] == "besag"
+    assert len(found) == len(set(found))
+
+
+def test_bibtex_is_well_formed() -> None:
+    for key, entry in BIBTEX.items():
+        assert re.match(rf"@\w+\{{{key},\n", entry)
+        assert entry.count("{") == entry.count("}")
+        for field in ("title", "author", "year"):
+            assert re.search(rf"^  {field} = \{{.+", entry, re.MULTILINE), (key, field)
+
+
+def test_besag_is_cited_alone_and_papers_by_key(run: Run) -> None:
+    assert run("cite").stdout.strip() == BIBTEX["besag"]
+    assert run("cite", "besag1975").stdout.startswith(BIBTEX["besag1975"])
+    result = run("cite", "kauf2032")
+    assert result.exit_code == 2
+    assert "Did you mean 'kauf2023'?" in result.stderr
+
+
+def test_the_embedded_model_is_listed(run: Run) -> None:
+    result = run("models")
+    assert result.exit_code == 0
+    assert re.search(r"bootstrap-en +18,055,424 +8,192 +512 +apache-2.0", result.stdout)
+
+
+def test_a_model_that_can_be_used(run: Run, tmp_path: Path) -> None:
+    networks.tiny("bert").save_pretrained(tmp_path)
+    networks.vocabulary("bert").tokenizer.save_pretrained(tmp_path)
+    result = run("models", tmp_path)
+    assert (result.exit_code, result.stdout.splitlines()[-1].split()) == (0, ["can", "be", "used", "yes"])
+    assert "BertForMaskedLM" in result.stdout
+
+
+def test_a_model_without_a_tokenizer_cannot_be_used(run: Run, tmp_path: Path) -> None:
+    networks.tiny("bert").save_pretrained(tmp_path)
+    result = run("models", tmp_path)
+    assert result.exit_code == 1
+    assert re.search(r"can be used +no: .* holds no tokenizer", result.stdout)
+    refused = run("score", "A text.", "-m", tmp_path)
+    assert refused.exit_code == 2
+    assert "holds no tokenizer" in refused.stderr
+
+
+def test_choosing(run: Run) -> None:
+    text = "The capital of France is [MASK]."
+    result = run("choose", text, "New York", "Paris")
+    assert result.exit_code == 0, result.stderr
+    assert [line.split("\t")[0] for line in result.stdout.splitlines()] == ["option", "Paris", "New York"]
+    whole = json.loads(run("choose", text, "New York", "Paris", "--of", "option", "--format", "jsonl").stdout)
+    assert (whole["text"], whole["of"]) == (text, "option")
+    assert {one["option"] for one in whole["options"]} == {"Paris", "New York"}
+    assert "exactly one slot" in run("choose", "No slot here.", "a", "b").stderr

@@ -1,0 +1,194 @@
+"""What an argument is, and what stands in it: every format, every way a file can be wrong."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.cli.conftest import put, read, texts
+
+from besag.cli import reading
+from besag.errors import BesagError
+
+# ---- what an argument is
+
+
+def test_a_sentence_is_a_text() -> None:
+    assert texts("The cats sleep.", "cat", "") == ["The cats sleep.", "cat", ""]
+
+
+def test_a_file_is_read_and_text_forces_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    put(tmp_path / "cats", "one\ntwo\n")
+    assert texts("cats") == ["one", "two"]
+    assert texts("cats", as_text=True) == ["cats"]
+
+
+@pytest.mark.parametrize("argument", ["corpus.txt", "data/corpus", "x.jsonl.gz", "MISSING.TSV", "and/or"])
+def test_what_looks_like_a_path_is_never_scored_as_text(argument: str) -> None:
+    with pytest.raises(BesagError, match=r"no such file: .*--text"):
+        read(argument)
+    assert texts(argument, as_text=True) == [argument]
+
+
+def test_a_sentence_about_a_path_is_a_text() -> None:
+    assert texts("Look at corpus.txt") == ["Look at corpus.txt"]
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BesagError, match="is a folder"):
+        read(tmp_path)
+
+
+def test_stdin_only_once() -> None:
+    with pytest.raises(BesagError, match="only once"):
+        read("-", "-")
+
+
+# ---- lines
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_lines_keep_everything_but_their_ends(tmp_path: Path, end: bytes) -> None:
+    path = put(tmp_path / "a.txt", b"\xef\xbb\xbf" + end.join([b" a ", b"", "é\u2028b".encode(), b"last"]))
+    assert texts(path) == [" a ", "", "é\u2028b", "last"]
+
+
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\n\r")), min_size=1),
+    st.integers(1, 7),
+)
+def test_lines_do_not_depend_on_how_the_bytes_arrive(lines: list[str], size: int) -> None:
+    data = "".join(f"{line}\n" for line in lines).encode()
+    chunks = iter([data[at : at + size] for at in range(0, len(data), size)])
+    found = [line for line in reading._lines("x", chunks) if line is not None]
+    expected = [lines[0].removeprefix("\ufeff"), *lines[1:]]
+    assert found == list(enumerate(expected, 1))
+
+
+@pytest.mark.parametrize(
+    ("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress), ("", bytes)]
+)
+def test_compression_is_transparent(tmp_path: Path, ending: str, pack: type) -> None:
+    path = put(tmp_path / f"a.tsv{ending}", pack(b"id\ttext\n1\tone\n2\ttwo\n"))
+    assert texts(path) == ["one", "two"]
+
+
+def test_where_and_number(tmp_path: Path) -> None:
+    a, b = put(tmp_path / "a.txt", "one\ntwo\n"), put(tmp_path / "b.csv", "text\nthree\n")
+    found = read(a, "four five", b)
+    assert [record.number for record in found] == [1, 2, 3, 4]
+    assert found[1].where == f"{a}, line 2"
+    assert found[3].where == f"{b}, line 2"
+    assert "four five" in found[2].where
+
+
+@pytest.mark.parametrize(("skip", "limit", "expected"), [(0, 2, "ab"), (1, 2, "bc"), (3, None, "d"), (2, 9, "cd")])
+def test_skip_and_limit(tmp_path: Path, skip: int, limit: int | None, expected: str) -> None:
+    a, b = put(tmp_path / "a.txt", "a\nb\nc\n"), put(tmp_path / "b.txt", "d\n")
+    found = read(a, b, skip=skip, limit=limit)
+    assert "".join(record.text for record in found) == expected
+    assert found[0].number == skip + 1
+
+
+def test_skipping_everything_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(BesagError, match="--skip 5 passes over all 2 rows"):
+        read(put(tmp_path / "a.txt", "a\nb\n"), skip=5)
+
+
+# ---- files that are wrong
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.tsv", "a.csv", "a.jsonl", "a.txt.gz"])
+def test_an_empty_file_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(BesagError, match=r"is empty: there is nothing to score"):
+        read(put(tmp_path / name, gzip.compress(b"") if name.endswith("gz") else b""))
+
+
+def test_a_header_alone_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BesagError, match="a header but no rows"):
+        read(put(tmp_path / "a.tsv", "id\ttext\n"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"good\nb\xffd\n", r"line 2, byte 2 \(0xff\) is not UTF-8"),
+        (b"good\nfine\nab\0c\n", r"line 3, byte 3 is NUL: this is a binary file"),
+        ("latin é\n".encode("latin-1"), r"line 1, byte 7 \(0xe9\)"),
+        ("utf sixteen\n".encode("utf-16"), "line 1, byte 4 is NUL: .* not UTF-8"),
+    ],
+)
+def test_a_binary_or_badly_encoded_file_is_refused_where_it_fails(tmp_path: Path, content: bytes, message: str) -> None:
+    path = put(tmp_path / "a.txt", content)
+    with pytest.raises(BesagError, match=message) as caught:
+        read(path)
+    assert str(path) in str(caught.value)
+
+
+def test_an_endless_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "LONGEST_LINE", 100)
+    monkeypatch.setattr(reading, "CHUNK", 64)
+    with pytest.raises(BesagError, match="line 2 is longer than"):
+        read(put(tmp_path / "a.txt", "short\n" + "x" * 1000))
+
+
+def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
+    whole = gzip.compress(b"".join(b"line %d\n" % number for number in range(50_000)))
+    with pytest.raises(BesagError, match=r"a\.txt\.gz cannot be read beyond line \d+"):
+        read(put(tmp_path / "a.txt.gz", whole[: len(whole) // 2]))
+    with pytest.raises(BesagError, match="cannot be read beyond line 0"):
+        read(put(tmp_path / "b.txt.gz", b"not gzip at all"))
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+    path = put(tmp_path / "a.txt", "a\n")
+    path.chmod(0)
+    with pytest.raises(BesagError, match="cannot read"):
+        read(path)
+
+
+def test_half_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BesagError, match="line 1: the text holds half a surrogate pair"):
+        read(put(tmp_path / "a.jsonl", '{"text": "\\ud83d"}\n'))
+
+
+# ---- what arrives little by little
+
+
+def test_a_pause_is_noticed_and_memory_is_bounded() -> None:
+    out, into = os.pipe()
+    written = 0
+
+    def write() -> None:
+        nonlocal written
+        os.write(into, b"first\n")
+        pause.wait(10)
+        for _ in range(400):
+            written += os.write(into, b"x" * 9_999 + b"\n")
+        os.close(into)
+
+    pause = threading.Event()
+    writing = threading.Thread(target=write)
+    writing.start()
+    with open(out, "rb", buffering=0) as stream:
+        lines = reading._lines("pipe", reading._arriving(stream))
+        assert next(lines) == (1, "first")
+        assert next(lines) is None  # nothing more for now
+        pause.set()
+        while (line := next(lines)) is None:
+            pass
+        assert line[1] == "x" * 9_999
+        writing.join(0.3)
+        # Nobody reads on, so the writer is held up: the pipe's own buffer and a few chunks are all that is ahead.
+        assert written < 2**16 + (reading.CHUNKS_AHEAD + 3) * reading.CHUNK
+        assert sum(line is not None for line in lines) == 399
+    writing.join()

@@ -1,0 +1,229 @@
+"""`besag score` from argument to row: formats, options, several methods and models, summaries."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from tests import networks
+from tests.cli.conftest import Run, column, table
+
+import besag
+
+A, B = "The cats sleep.", "The cats sleeps."
+
+
+@pytest.fixture(scope="module")
+def lm() -> besag.LanguageModel:
+    return besag.load(progress=False)
+
+
+# ---- one row a text
+
+
+def test_texts_are_scored_as_python_scores_them(run: Run, lm: besag.LanguageModel) -> None:
+    result = run("score", A, B)
+    assert result.exit_code == 0, result.stderr
+    rows = table(result.stdout)
+    assert [list(rows[0]), [row["row"] for row in rows]] == [
+        ["row", "text", "pll", "tokens", "unknown", "status"],
+        ["1", "2"],
+    ]
+    expected = [score.total for score in lm.score([A, B])]
+    assert column(result.stdout, "pll") == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "value"),
+    [
+        (["--reduction", "mean"], "pll_mean", lambda score: score.mean),
+        (["--base", "2"], "pll_bits", lambda score: score.total / math.log(2)),
+        (["--surprisal", "--base", "10"], "pll_surprisal_hartleys", lambda score: -score.total / math.log(10)),
+    ],
+)
+def test_the_column_says_what_the_number_is(
+    run: Run, lm: besag.LanguageModel, options: list[str], name: str, value: object
+) -> None:
+    assert column(run("score", A, *options).stdout, name) == pytest.approx([value(lm.score(A))], abs=1e-4)  # type: ignore[operator]
+
+
+def test_context_is_shown_and_not_scored(run: Run, lm: besag.LanguageModel) -> None:
+    options = {"prefix": "I have", "suffix": "at home.", "separator": "  "}
+    flags = [part for name, value in options.items() for part in (f"--{name}", value)]
+    score = lm.score("two cats", "chain", words="whitespace", order="right-to-left", **options)
+    result = run("score", "two cats", "--words", "whitespace", "--method", "chain", "--order", "right-to-left", *flags)
+    assert column(result.stdout, "chain") == pytest.approx([score.total], abs=1e-4)
+
+
+def test_methods_side_by_side(run: Run, lm: besag.LanguageModel) -> None:
+    result = run("score", A, B, "--method", "pll", "--method", "within_word_l2r", "--method", "elbo", "--samples", "8")
+    assert list(table(result.stdout)[0]) == [
+        "row",
+        "text",
+        "pll",
+        "word_l2r",
+        "elbo",
+        "elbo_se",
+        "tokens",
+        "unknown",
+        "status",
+    ]
+    for name, options in {"pll": {}, "word_l2r": {}, "elbo": {"samples": 8}}.items():
+        expected = [score.total for score in lm.score([A, B], name, **options)]
+        assert column(result.stdout, name) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.fixture(scope="module")
+def gpt(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A tiny random causal model."""
+    folder = tmp_path_factory.mktemp("models") / "gpt"
+    networks.tiny("gpt2").save_pretrained(folder)
+    networks.vocabulary("gpt2").tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def test_a_causal_model_beside_a_masked_one(run: Run, gpt: str) -> None:
+    result = run("score", A, "-m", "bootstrap-en", "-m", gpt, "--method", "chain", "--method", "causal")
+    assert result.exit_code == 0, result.stderr
+    (row,) = table(result.stdout)
+    assert [name for name in row if ":c" in name] == ["bootstrap-en:chain", f"{gpt}:causal"]
+    refused = run("score", A, "-m", gpt)
+    assert refused.exit_code == 2
+    assert f"'pll' needs a masked model, and {gpt!r} is a causal one" in refused.stderr
+
+
+def test_models_side_by_side(run: Run) -> None:
+    result = run("score", A, "-m", "bootstrap-en", "-m", "bootstrap-en")
+    assert result.exit_code == 0, result.stderr
+    (row,) = table(result.stdout)
+    assert row["bootstrap-en:pll"] == row["bootstrap-en#2:pll"]
+    assert row["bootstrap-en:tokens"] == "5"
+
+
+def test_other_columns_come_along(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv.gz"
+    path.write_bytes(gzip.compress(f"id\tsentence\tstatus\n7\t{A}\tgold\n".encode()))
+    (row,) = table(run("score", path).stdout)
+    assert (row["id"], row["text"], row["input.status"], row["status"]) == ("7", A, "gold", "ok")
+    (row,) = table(run("score", path, "--no-keep").stdout)
+    assert "id" not in row
+    (line,) = run("score", path, "--format", "jsonl").stdout.splitlines()
+    assert json.loads(line)["input"] == {"id": "7", "status": "gold"}
+
+
+def test_json_lines_hold_the_whole_score(run: Run, lm: besag.LanguageModel) -> None:
+    lines = run(
+        "score", A, "--format", "jsonl", "--rank", "--reduction", "mean", "--method", "pll", "--method", "chain"
+    )
+    first, second = map(json.loads, lines.stdout.splitlines())
+    assert (first["row"], second["row"]) == (1, 1)
+    assert (first["method"], second["method"], first["score_is"]) == ("pll", "chain", "pll_mean")
+    expected = lm.score(A, rank=True)
+    assert first["score"] == pytest.approx(expected.mean)
+    assert [token["rank"] for token in first["tokens"]] == expected.rank.tolist()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "parquet", "txt"])
+def test_output_files(run: Run, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"out.{ending}"
+    result = run("score", A, B, "-o", path)
+    assert (result.exit_code, result.stdout) == (0, "")
+    if ending == "parquet":
+        assert pq.read_table(path).column("text").to_pylist() == [A, B]
+    else:
+        assert path.read_text().count("sleeps") >= 1
+    refused = run("score", A, "-o", path)
+    assert refused.exit_code == 2
+    assert "exists already" in refused.stderr
+    assert run("score", A, "-o", path, "--force").exit_code == 0
+
+
+def test_skip_and_limit_keep_the_numbers(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("One.\nTwo.\nThree.\n")
+    assert [row["row"] for row in table(run("score", path, "--skip", "1", "--limit", "1").stdout)] == ["2"]
+
+
+# ---- one row a token or word
+
+
+def test_per_token(run: Run, lm: besag.LanguageModel) -> None:
+    result = run("score", A, "--per", "token", "--rank", "--entropy", "--base", "2")
+    rows, score = table(result.stdout), lm.score(A, base=2, rank=True, entropy=True)
+    assert list(rows[0]) == [
+        "sentence_id", "token_id", "token", "log_prob", "prob", "surprisal", "rank", "entropy", "word", "start", "end",
+        "status",
+    ]  # fmt: skip
+    assert [row["token"] for row in rows] == list(score.tokens)
+    assert [int(row["rank"]) for row in rows] == score.rank.tolist()  # type: ignore[union-attr]
+    assert column(result.stdout, "entropy") == pytest.approx(score.entropy.tolist(), abs=1e-4)  # type: ignore[union-attr]
+    assert column(result.stdout, "prob") == pytest.approx((2**score.log_probs).tolist(), abs=1e-4)
+    assert [int(row["word"]) - 1 for row in rows] == score.words.tolist()
+    assert [A[int(row["start"]) : int(row["end"])] for row in rows] == [piece.text for piece in score.by_token()]
+
+
+def test_per_word_with_several_methods(run: Run, lm: besag.LanguageModel) -> None:
+    rows = table(run("score", A, "--per", "word", "--method", "pll", "--method", "word_l2r").stdout)
+    assert list(rows[0]) == [
+        "sentence_id", "word_id", "word", "log_prob", "prob", "surprisal", "start", "end", "model", "method", "status",
+    ]  # fmt: skip
+    mine = [float(row["log_prob"]) for row in rows if row["method"] == "word_l2r"]
+    assert mine == pytest.approx([word.value for word in lm.score(A, "word_l2r").by_word()], abs=1e-4)
+
+
+# ---- summary, lengths, configuration
+
+
+def test_the_summary_stays_out_of_the_data(run: Run, lm: besag.LanguageModel) -> None:
+    expected = str(besag.corpus(lm.score([A, B])))
+    result = run("score", A, B, "--summary")
+    assert len(table(result.stdout)) == 2
+    assert result.stderr.strip() == expected
+    result = run("score", A, B, "--summary", "--format", "table", "--method", "pll", "--method", "chain")
+    assert expected in result.stdout
+    assert "chain: a log-probability" in result.stdout
+    assert "none of the 1 texts has a score" in run("score", "", "--summary").stderr
+
+
+def test_lengths_are_fitted_or_loaded(run: Run, lm: besag.LanguageModel, corpus: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "lengths.json"
+    result = run("lengths", corpus, "-o", saved)
+    assert result.exit_code == 0, result.stderr
+    assert "p(n) from 2 texts" in result.stderr
+    assert run("lengths", corpus, "-o", saved).exit_code == 2
+    fitted = besag.LengthModel.load(saved)
+    expected = lm.score(A, "chain", lengths=fitted).total
+    for source in (corpus, saved):
+        result = run("score", A, "--method", "chain", "--method", "pll", "--lengths", source)
+        assert column(result.stdout, "chain") == pytest.approx([expected], abs=1e-4)
+        assert column(result.stdout, "pll") == pytest.approx([lm.score(A).total], abs=1e-4)
+
+
+def test_a_configuration_gives_defaults_and_the_command_line_wins(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text('method = ["pll", "elbo"]\nsamples = 8\nbase = 2\nsurprisal = true\nseed = 3\n')
+    (row,) = table(run("score", A, "--config", path).stdout)
+    assert {"pll_surprisal_bits", "elbo_surprisal_bits"} < set(row)
+    (row,) = table(run("score", A, "--config", path, "--base", "e", "--method", "elbo").stdout)
+    assert "elbo_surprisal" in row
+    assert "pll_surprisal" not in row
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("base = [1, 2]", "'base' takes one value"),
+        ("base = {a = 1}", "a text, a number, true or false"),
+        ("base = ", "is not TOML"),
+    ],
+)
+def test_a_wrong_configuration(run: Run, tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text(content)
+    result = run("score", A, "--config", path)
+    assert result.exit_code == 2
+    assert message in result.stderr

@@ -1,0 +1,170 @@
+"""`besag score` where something is wrong: rows without a score, wrong input and options, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from tests.cli.conftest import Run, table
+
+import besag
+from besag.cli import scoring
+from besag.cli.exits import CtrlC
+
+A, B = "The cats sleep.", "The cats sleeps."
+
+
+# ---- rows that cannot be scored
+
+
+def test_an_empty_line_is_an_empty_row_and_the_exit_code_says_so(run: Run, corpus: Path) -> None:
+    result = run("score", corpus)
+    assert result.exit_code == 3
+    assert [row["status"] for row in table(result.stdout)] == ["ok", "empty", "ok"]
+    assert [row["pll"] != "" for row in table(result.stdout)] == [True, False, True]
+    assert result.stderr == f"1 row was not scored: 1 empty; the first is {corpus}, line 2\n"
+    rows = table(run("score", corpus, "--per", "token").stdout)
+    assert [row["token"] for row in rows if row["sentence_id"] == "2"] == [""]
+
+
+def test_strict_refuses_an_empty_line(run: Run, corpus: Path) -> None:
+    result = run("score", corpus, "--strict")
+    assert result.exit_code == 2
+    assert result.stderr == f"error: {corpus}, line 2 was not scored: the text is empty (--strict)\n"
+    assert [row["row"] for row in table(result.stdout)] == ["1"]  # what came before is there
+
+
+def test_a_text_of_unknown_characters_only(run: Run) -> None:
+    result = run("score", "\u16a0\u16a1\u16a2", "--format", "jsonl")
+    assert result.exit_code == 3
+    assert json.loads(result.stdout)["status"] == "unknown"
+    assert json.loads(result.stdout)["score"] is None
+    assert "1 unknown" in result.stderr
+    assert run("score", "\u16a0\u16a1\u16a2", "--strict").exit_code == 2
+
+
+def test_a_bad_line_stops_after_the_rows_before_it(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"Good.\nFine.\nb\xffd\nNever read.\n")
+    result = run("score", path)
+    assert result.exit_code == 2
+    assert [row["text"] for row in table(result.stdout)] == ["Good.", "Fine."]
+    assert "line 3, byte 2 (0xff)" in result.stderr
+
+
+# ---- what is wrong is said before anything is written
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["empty.txt"], "empty.txt is empty: there is nothing to score"),
+        (["binary.bin"], "binary.bin, line 1, byte 1 is NUL: this is a binary file"),
+        (["missing.txt"], "no such file: 'missing.txt'"),
+        (
+            ["table.tsv", "--column", "sentense"],
+            "no column 'sentense': table.tsv has the columns id, sentence. Did you mean",
+        ),
+        ([A, "--method", "pl"], "there is no scoring method 'pl'. Did you mean 'pll'?"),
+        ([A, "--method", "pll", "--method", "original"], "--method 'original' is there twice (it is 'pll')"),
+        ([A, "--method", "causal"], "needs a causal model, and 'bootstrap-en' is a masked one"),
+        ([A, "--samples", "8"], "--samples is an option of elbo, not of pll"),
+        ([A, "--seed", "8"], "--seed is an option of chain and elbo, not of pll"),
+        ([A, "--method", "elbo", "--samples", "many"], "samples='many'"),
+        ([A, "--method", "chain", "--order", "rigth-to-left"], "Did you mean 'right-to-left'?"),
+        ([A, "--rank"], "--rank belongs to tokens: say --per token"),
+        ([A, "--method", "elbo", "--entropy", "--per", "token"], "'elbo' asks each token many times"),
+        ([A, "--per", "word", "--surprisal"], "--surprisal is for --per sentence"),
+        ([A, "--per", "token", "--reduction", "mean"], "--reduction mean is for --per sentence"),
+        ([A, "--lengths", "table.tsv"], "--lengths is for probabilities of texts of one length, and pll gives none"),
+        ([A, "--method", "chain", "--lengths", "no.txt"], "no such file: 'no.txt'"),
+        ([A, "--method", "chain", "--lengths", "bad.json"], "'bad.json' is not a length model"),
+        ([A, "--device", "gpux"], "'gpux' is not a device"),
+        ([A, "--format", "parquet"], "Parquet goes to a file"),
+        ([A, "-m", "a", "-m", "b", "--revision", "x"], "--revision belongs to one model"),
+        ([A, "-m", "no-tokenizer"], "tokenizer"),
+        ([A, "--config", "bad.toml"], "sets 'metod', which is no option. Did you mean 'method'?"),
+        ([A, "--config", "no.toml"], "cannot read --config 'no.toml'"),
+        (["table.tsv", "--force", "-o", "table.tsv"], "--output 'table.tsv' is one of the inputs"),
+        ([], "nothing came in on stdin"),
+    ],
+)
+def test_errors_are_one_line_and_leave_nothing_behind(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / "binary.bin").write_bytes(bytes(range(256)))
+    (tmp_path / "table.tsv").write_text("id\tsentence\n1\tone\n")
+    (tmp_path / "bad.json").write_text("{")
+    (tmp_path / "bad.toml").write_text('metod = "pll"\n')
+    config = json.dumps({"architectures": ["BertForMaskedLM"], "model_type": "bert"})
+    (tmp_path / "no-tokenizer").mkdir()
+    (tmp_path / "no-tokenizer" / "config.json").write_text(config)
+    output = [] if {"--format", "-o"} & set(arguments) else ["-o", "out.tsv"]
+    result = run("score", *arguments, *output)
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    assert not (tmp_path / "out.tsv").exists()
+
+
+def test_a_wrong_choice_and_a_wrong_option_are_named(run: Run) -> None:
+    assert "'wrd' is not one of" in run("score", A, "--per", "wrd").stderr
+    result = run("score", A, "--colum", "x")
+    assert result.exit_code == 2
+    assert "--column" in result.stderr
+
+
+def test_debugging_shows_the_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BESAG_DEBUG", "1")
+    assert isinstance(run("score", "missing.txt").exception, besag.BesagError)
+
+
+# ---- Ctrl-C
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+def test_ctrl_c_closes_the_output_properly(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    whole = scoring.side_by_side
+
+    def interrupted(*arguments: Any, **options: Any) -> Iterator[Any]:
+        yield from islice(whole(*arguments, **options), 2)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(scoring, "side_by_side", interrupted)
+    path = tmp_path / f"out.{ending}"
+    result = run("score", A, B, A, A, "--skip", "1", "-o", path)
+    assert result.exit_code == 130
+    assert result.stderr == "interrupted after 2 rows; go on with --skip 3 (and --output another file)\n"
+    rows = (
+        pq.read_table(path).num_rows if ending == "parquet" else len(path.read_text().splitlines()) - (ending == "csv")
+    )
+    assert rows == 2
+
+
+def test_ctrl_c_waits_for_the_row_that_is_being_written() -> None:
+    ctrl_c, steps = CtrlC(), []
+
+    def write() -> None:
+        with ctrl_c.held_back():
+            signal.raise_signal(signal.SIGINT)
+            steps.append("written")
+        steps.append("never reached")
+
+    with ctrl_c.watched():
+        with pytest.raises(KeyboardInterrupt):
+            write()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert steps == ["written"]

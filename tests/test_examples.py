@@ -1,0 +1,137 @@
+"""The examples run, and the documentation shows what its code prints. `python docs/outputs.py` renews stale outputs."""
+
+import importlib.util
+import re
+import runpy
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def _load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"docs_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+pages = _load(ROOT / "docs" / "outputs.py")
+
+
+@pytest.fixture
+def stage() -> Iterator[None]:
+    with pages.stage():
+        yield
+
+
+# ---- examples
+
+
+def run(name: str, *arguments: object, capsys: pytest.CaptureFixture[str]) -> str:
+    sys.argv[:] = [name, *map(str, arguments)]
+    runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
+    return capsys.readouterr().out
+
+
+@pytest.fixture(autouse=True)
+def own_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["pytest"])
+
+
+def test_the_demo_prints_every_section_and_its_picture(stage, capsys):
+    picture = ROOT / "build" / "demo.png"
+    picture.unlink(missing_ok=True)
+    said = run("demo.py", capsys=capsys)
+    assert [line[:2] for line in said.splitlines() if re.match(r"\d\. ", line)] == ["1.", "2.", "3.", "4.", "5."]
+    numbers = re.search(r"^pll +(\S+) +(\S+) ", said, re.MULTILINE)
+    assert float(numbers[1]) > float(numbers[2])  # the good sentence of the pair is the better one
+    assert said.strip().endswith("demo.png")
+    assert picture.stat().st_size > 1000
+
+
+def test_a_file_is_scored_line_by_line_and_summed_up(stage, capsys, tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("It rained all night.\n\nThe door was open.\n", encoding="utf-8")
+    said = run("score_a_file.py", texts, "chain", capsys=capsys).splitlines()
+    assert [line.split("\t")[2] for line in said[:3]] == ["It rained all night.", "empty", "The door was open."]
+    assert any(line.split() == ["texts", "2"] for line in said)
+    lm = pages.embedded()
+    assert float(said[0].split("\t")[0]) == pytest.approx(lm.score("It rained all night.", "chain").total, abs=2e-3)
+
+
+def test_on_a_table_only_the_probabilities_sum_to_one(capsys):
+    said = run("exact_table.py", capsys=capsys)
+    sums = {line.split()[0]: float(re.search(r"sum +(\S+)", line)[1]) for line in said.splitlines()[1:]}
+    assert sums["chain"] == sums["elbo"] == 1
+    assert sums["pll"] > 1.5
+
+
+def test_models_and_methods_are_compared(stage, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    said = run("compare_models.py", capsys=capsys)
+    totals = {line.split()[1]: float(line.split()[-1]) for line in said.splitlines()}
+    assert set(totals) == {"pll", "word_l2r", "chain"}
+    assert totals["pll"] < totals["word_l2r"] < totals["chain"]  # bits, of a sentence with rare words
+    assert (tmp_path / "build" / "compare.png").stat().st_size > 1000
+
+
+def test_examples_are_short():
+    for path in (ROOT / "examples").glob("*.py"):
+        if path.name != "demo.py":
+            code = [line for line in path.read_text(encoding="utf-8").split('"""')[2].splitlines() if line.strip()]
+            assert len(code) < 25, path.name
+
+
+# ---- pages
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_shows_what_its_code_prints(page, stage):
+    for output in pages.outputs(page):
+        if output.shown is not None:
+            assert pages.alike(output.shown, output.printed), (
+                f"{page.name} shows\n{output.shown}\nbut its code\n{output.code}\nprints\n{output.printed}"
+            )
+
+
+def test_stale_outputs_are_noticed():
+    shown = "total −25.28 nats · 12 tokens"
+    assert pages.alike(shown, "total  −25.285 nats · 12 tokens")
+    assert not pages.alike(shown, "total −25.31 nats · 12 tokens")
+    assert not pages.alike(shown, "total −25.28 nats · 13 tokens")
+    assert not pages.alike(shown, "total −25.28 bits · 12 tokens")
+    assert not pages.alike("", "something")
+
+
+def test_every_option_of_the_command_line_is_documented():
+    import typer
+
+    from besag.cli import app
+
+    said = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    for name, command in typer.main.get_command(app).commands.items():
+        assert f"## besag {name}\n" in said
+        missing = [flag for parameter in command.params for flag in parameter.opts + parameter.secondary_opts
+                   if flag.startswith("--") and flag != "--help" and f"`{flag}`" not in said]  # fmt: skip
+        assert not missing, f"docs/cli.md does not mention {missing} of besag {name}"
+
+
+def test_every_method_has_a_page_that_states_its_standing():
+    from besag.scores import METHODS
+
+    for name, method in METHODS.items():
+        page = (ROOT / "docs" / "scores" / f"{name}.md").read_text(encoding="utf-8")
+        assert ("is not a probability" in page or "not a probability, and" in page) == (not method.normalised), name
+        assert f"`besag cite {name}`" in page
+        assert all(f"`{alias}`" in page for alias in method.aliases), name
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in pages.PAGES:
+        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
