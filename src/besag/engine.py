@@ -11,15 +11,15 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeVar, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from besag.buckets import Answers, Asker, Group, Key, Plan, Pool, Request
+from besag.buckets import STARVING, Answers, Asker, Group, Key, Plan, Pool, Request
 from besag.conditionals.contract import Conditionals, Questions
 from besag.errors import BesagError
 from besag.reductions import Chunk, Reduction
@@ -31,7 +31,8 @@ T = TypeVar("T")
 CPU_TOKENS = 4096  # larger batches fall out of the cache without running faster
 CUDA_FIRST_TOKENS, CUDA_MOST_TOKENS = 16_384, 65_536  # the first batch measures memory; past the last nothing is won
 WINDOW = 16  # batches' worth of questions that may wait in buckets
-MOST_IN_LINE = 8192  # plans in the air
+MOST_IN_LINE = 8192  # plans that have begun
+IN_THE_AIR = 3  # groups launched on CUDA whose answers are not fetched yet: the host prepares more while they run
 HEAD_BYTES = {"cpu": 2**26, "cuda": 2**30, "mps": 2**28}  # logits in memory at a time
 
 
@@ -77,8 +78,13 @@ class Engine:
 
         return next(self.run([plan()]))
 
-    def run(self, plans: Iterable[Plan[T] | Idle], total: int | None = None) -> Iterator[T]:
-        """Run plans together and yield their results in order, as soon as they and all before them are done."""
+    def run(
+        self, plans: Iterable[Plan[T] | Idle], total: int | None = None, size: Callable[[T], int] = lambda _: 1
+    ) -> Iterator[T]:
+        """Run plans together and yield their results in order, as soon as they and all before them are done.
+
+        For the progress bar: `total` texts in all, of which a result holds `size`.
+        """
         line: deque[Asker[T]] = deque()
         work = _Work(self)
         hidden = None if self.progress is None else not self.progress
@@ -89,12 +95,12 @@ class Engine:
         def finished() -> Iterator[T]:
             nonlocal first_since
             while line and line[0].done:
-                result = line.popleft().result
+                result = cast(T, line.popleft().result)
                 first_since = self.tokens_run
                 rate = (self.tokens_run - tokens_before) / max(time.perf_counter() - began, 1e-9)
                 bar.set_postfix_str(f"{rate:,.0f} tokens/s", refresh=False)
-                bar.update()
-                yield result  # type: ignore[misc]
+                bar.update(size(result))
+                yield result
 
         def too_long() -> bool:
             """Are too many questions waiting, too many plans, or has the first in line waited while others ran?"""
@@ -158,29 +164,26 @@ class Engine:
         if "attention_mask" in context:
             context["attention_mask"] = context["attention_mask"][:, :length]
         before = 0 if self.measured else torch.cuda.memory_allocated(network.device)
-        rows = network.rows(
-            Questions(
-                ids=self._send(asked.ids[start:stop, :length]),
-                row=self._send(distinct // length - start),
-                place=self._send(distinct % length),
-                context={key: self._send(value) for key, value in context.items()},
-            )
-        )  # (M', H)
+        target = None if asked.target is None else asked.target[first:last]
+        ids, row, place, look, aim = self._send(
+            asked.ids[start:stop, :length], distinct // length - start, distinct % length, which, target
+        )
+        sent = dict(zip(context, self._send(*context.values()), strict=True))
+        rows = network.rows(Questions(ids=ids, row=row, place=place, context=sent))  # (M', H)
         self.tokens_run += (stop - start) * length
         parts = []
         step = max(1, HEAD_BYTES[network.device.type] // (4 * network.width))
-        for at in range(first, last, step):
-            ask = slice(at, min(at + step, last))
-            looks = which[ask.start - first : ask.stop - first]  # (m,)
-            low, high = int(looks[0]), int(looks[-1]) + 1
+        for at in range(0, last - first, step):
+            ask = slice(at, min(at + step, last - first))
+            low, high = int(which[ask.start]), int(which[ask.stop - 1]) + 1
             logits = network.head(rows[low:high])  # (h, V)
             logits = logits if logits.dtype == torch.float64 else logits.float()
             chunk = Chunk(
                 logits=logits,
                 normaliser=torch.logsumexp(logits, -1),
-                which=self._send(looks - low),
-                target=None if asked.target is None else self._send(asked.target[ask]),
-                uniform=None if asked.uniform is None else asked.uniform[ask],
+                which=look[ask] - low,
+                target=None if target is None else aim[ask],
+                uniform=None if asked.uniform is None else asked.uniform[first:last][ask],
             )
             kept = {key: value for reduction in group.reduce for key, value in reduction(chunk).items()}
             parts.append({key: self._fetch(value) for key, value in kept.items()})
@@ -196,10 +199,15 @@ class Engine:
         self.batch_tokens = int(min(CUDA_MOST_TOKENS, max(1024, tokens * free / (2 * taken))))
         self.measured = True
 
-    def _send(self, tensor: Tensor) -> Tensor:
-        if self.on_cuda:
-            return tensor.pin_memory().to(self.conditionals.device, non_blocking=True)
-        return tensor.to(self.conditionals.device)
+    def _send(self, *tensors: Tensor | None) -> list[Tensor]:
+        """To the device: on CUDA all in one pinned piece, since each transfer costs the host more than its bytes do."""
+        whole = [torch.empty(0, dtype=torch.long) if tensor is None else tensor for tensor in tensors]
+        if self.on_cuda and len({tensor.dtype for tensor in whole}) == 1:
+            flat = torch.cat([tensor.reshape(-1) for tensor in whole]).pin_memory()
+            sizes = [tensor.numel() for tensor in whole]
+            there = torch.split(flat.to(self.conditionals.device, non_blocking=True), sizes)
+            return [part.view(tensor.shape) for part, tensor in zip(there, whole, strict=True)]
+        return [tensor.to(self.conditionals.device) for tensor in whole]
 
     def _fetch(self, tensor: Tensor) -> Tensor:
         if self.on_cuda and tensor.is_cuda:  # into pinned memory: the host goes on while the device works
@@ -218,12 +226,19 @@ class _Work:
 
     def add(self, asker: Asker[T], request: Request | None) -> None:
         """Queue a request; run buckets for as long as one of them fills a batch."""
-        full = [self.pool.put(asker, request)]
-        while full:
-            key = full.pop()
+        touched = [self.pool.put(asker, request)]
+        while touched:
+            key = touched.pop()
             bucket = self.pool.buckets.get(key) if key else None
-            if key and bucket and bucket.load >= self.engine.batch_tokens:
-                full += self._run([key])
+            if key and bucket and bucket.load >= self.engine.batch_tokens * (STARVING if self.idle else 1):
+                touched += self._run([key])
+
+    @property
+    def idle(self) -> bool:
+        """Has the device nothing to do while the host fills buckets? (A CPU is busy filling them itself.)"""
+        if not self.flights:
+            return self.engine.on_cuda
+        return bool(self.flights[-1].event and self.flights[-1].event.query())
 
     def bring_forward(self, asker: Asker[T]) -> None:
         """Run the bucket this asker waits in, together with its neighbours if it starves."""
@@ -244,7 +259,7 @@ class _Work:
         if not keys:
             return []
         self.flights.append(self.engine.launch(self.pool.take(keys)))
-        return self._land(1 if self.engine.on_cuda else 0)  # on CUDA the host prepares the next while this one runs
+        return self._land(IN_THE_AIR if self.engine.on_cuda else 0)
 
     def _land(self, in_the_air: int) -> list[Key | None]:
         """Hand out the answers of all but the last flights and queue what is asked next; return the buckets touched."""

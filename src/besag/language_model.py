@@ -6,24 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, overload
 
-import numpy as np
 import torch
 
 from besag import models
 from besag.conditionals.contract import Conditionals
-from besag.engine import Engine, Idle, Plan
+from besag.engine import Engine, Idle
 from besag.errors import BesagError, nearest
-from besag.reductions import Entropy, Rank, Reduction, Target
 from besag.scores import LengthModel, Method, Score
 from besag.scores import method as method_named
 from besag.scores.choice import Choice
-from besag.scores.passage import Parts, Passage, run_of
-from besag.scores.registry import FIXED_LENGTH
 from besag.scores.score import parse_base
-from besag.scores.show import REASONS, quoted
-from besag.vocabulary import Encoded, WordPolicy
-
-ENCODED_TOGETHER = 256  # texts handed to the tokenizer at a time
+from besag.scores.scoring import Scoring, batches
+from besag.vocabulary import WordPolicy
 
 
 def load(
@@ -112,22 +106,22 @@ class LanguageModel:
         A text that cannot be scored has a `status` that says why and no total; `strict=True` raises instead.
         Further options belong to the method, for example `order="random", seed=1` for `chain`.
         """
-        scoring = _Scoring(
-            self, method if isinstance(method, Method) else method_named(method, **options),
+        if isinstance(texts, str) and not isinstance(words, str):
+            words = [words]  # type: ignore[list-item]
+        scoring = Scoring(
+            self.conditionals, method if isinstance(method, Method) else method_named(method, **options),
             words, prefix, suffix, separator, parse_base(base), rank, entropy, lengths, strict,
         )  # fmt: skip
         if isinstance(texts, str):
-            if not isinstance(words, str):
-                words = scoring.words = [words]  # type: ignore[list-item]
-            return next(self.engine.run(scoring.plans([texts])))
+            return next(scoring.run(self.engine, [texts]))
         if isinstance(texts, list | tuple):
-            return list(self.engine.run(scoring.plans(texts), total=len(texts)))
-        return self.engine.run(scoring.plans(texts))
+            return list(scoring.run(self.engine, texts, len(texts)))
+        return scoring.run(self.engine, texts)
 
     def length_model(self, texts: Iterable[str]) -> LengthModel:
         """p(n), the law of how many tokens a text has, fitted to these texts."""
         encoded = (
-            one for batch in _batches(texts) if not isinstance(batch, Idle) for one in self.vocabulary.encode(batch)
+            one for batch in batches(texts) if not isinstance(batch, Idle) for one in self.vocabulary.encode(batch)
         )
         return LengthModel.fit((len(one.places) for one in encoded), fitted_with=self.name)
 
@@ -159,125 +153,3 @@ class LanguageModel:
         else:
             scores = self.score(list(options), method, prefix=before, suffix=after, separator="", **scoring)
         return Choice.among(list(options), scores, of, reduction)
-
-
-class _Scoring:
-    """One call of `score`: turns texts into plans that return `Score`s."""
-
-    def __init__(
-        self, lm: LanguageModel, method: Method, words: WordPolicy, prefix: str, suffix: str, separator: str,
-        base: float, rank: bool, entropy: bool, lengths: LengthModel | None, strict: bool,
-    ) -> None:  # fmt: skip
-        if method.sees != lm.conditionals.sees:
-            raise BesagError(
-                f"the method {method.name!r} needs a masked model, and {lm.name!r} is a causal one, which sees the "
-                "left side only: use method='causal'"
-                if method.sees == "both"
-                else f"the method {method.name!r} needs a causal model, and {lm.name!r} is a masked one: "
-                "use method='chain' for its left-to-right probability"
-            )
-        if (rank or entropy) and not method.ranks:
-            raise BesagError(f"the method {method.name!r} asks each token many times, so it has no one rank or entropy")
-        if lengths is not None:
-            if method.normalised != FIXED_LENGTH:
-                raise BesagError(
-                    f"p(n) goes with a probability of texts of one length; {method.name!r} gives none: use 'chain'"
-                )
-            if prefix or suffix:
-                raise BesagError("p(n) is the law of whole texts; it cannot be used with a prefix or a suffix")
-            if lengths.fitted_with != lm.name:
-                raise BesagError(
-                    f"these lengths were fitted with {lengths.fitted_with!r}, not with {lm.name!r}; fit them anew"
-                )
-        self.lm, self.method, self.words, self.lengths, self.strict = lm, method, words, lengths, strict
-        self.context = {"prefix": prefix, "suffix": suffix, "separator": separator}
-        self.specials = ""
-        self.in_context = bool(prefix or suffix)
-        self.base, self.nats = base, 1 / np.log(base)
-        self.wanted: tuple[Reduction, ...] = (Target(), *([Rank()] if rank else []), *([Entropy()] if entropy else []))
-
-    def plans(self, texts: Iterable[str | Idle]) -> Iterator[Plan[Score] | Idle]:
-        at = 0
-        for batch in _batches(texts):
-            if isinstance(batch, Idle):
-                yield batch
-                continue
-            words = self.words if isinstance(self.words, str) else self.words[at : at + len(batch)]
-            for encoded in self.lm.vocabulary.encode(batch, words=words, **self.context):
-                yield self.plan(encoded)
-            at += len(batch)
-
-    def plan(self, encoded: Encoded) -> Plan[Score]:
-        passage = Passage(encoded, self.lm.conditionals, self.wanted)
-        status = self.status(passage)
-        if status != "ok":
-            if self.strict:
-                raise BesagError(f"{quoted(encoded.text)} cannot be scored: {REASONS[status]}")
-            return self.result(passage, Parts(np.empty(0)), status)
-        passage = passage.started()
-        self.specials = self.specials or passage.specials  # the same for every text
-        return self.result(passage, (yield from self.method.plan(passage)), status)
-
-    def status(self, passage: Passage) -> str:
-        encoded, places = passage.encoded, passage.encoded.places
-        if not len(places):
-            return "empty"
-        if (
-            encoded.unknown and encoded.unknown >= np.diff(encoded.offsets[places]).astype(bool).sum()
-        ):  # the rest is blank
-            return "unknown"
-        return "mask" if self.lm.vocabulary.mask_id in encoded.ids[places].tolist() else "ok"
-
-    def result(self, passage: Passage, parts: Parts, status: str) -> Score:
-        encoded, (start, end) = passage.encoded, passage.encoded.span
-        places = run_of(encoded.places) if status == "ok" else slice(0)
-        extra = dict(parts.extra)
-        if self.lengths is not None and status == "ok":
-            extra["length"] = self.lengths.log_prob(passage.size)
-        offsets = encoded.offsets[places]
-        if self.in_context:
-            offsets = np.clip(offsets - start, 0, end - start)
-        over = self.method.normalised if self.lengths is None else "token sequences of every length"
-        over += " (a lower bound)" if self.method.bound else ""
-        words = encoded.words[places]
-        return Score(
-            text=encoded.text[start:end],
-            tokens=encoded.tokens[places]
-            if isinstance(places, slice)
-            else tuple([encoded.tokens[place] for place in places]),
-            ids=encoded.ids[places],
-            log_probs=parts.log_probs * self.nats,
-            offsets=offsets,
-            words=words - words[:1],
-            method=self.method.name,
-            normalised=over,
-            base=self.base,
-            specials=self.specials,
-            word_policy=encoded.word_policy,
-            model=self.lm.name,
-            dtype=self.lm.dtype,
-            status=status,
-            extra={key: value * self.nats for key, value in extra.items()},
-            standard_error=None if parts.standard_error is None else parts.standard_error * self.nats,
-            rank=parts.rank,
-            entropy=None if parts.entropy is None else parts.entropy * self.nats,
-            unknown=encoded.unknown,
-        )
-
-
-def _batches(texts: Iterable[str | Idle]) -> Iterator[list[str] | Idle]:
-    """Texts in lists for the tokenizer; an idle source empties the list at once."""
-    batch: list[str] = []
-    for text in texts:
-        if isinstance(text, Idle):
-            if batch:
-                yield batch
-                batch = []
-            yield text
-            continue
-        batch.append(text)
-        if len(batch) == ENCODED_TOGETHER:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

@@ -25,4 +25,4 @@ class CausalChain(Method):
     aliases = ("clm", "autoregressive")
 
     def plan(self, passage: Passage) -> Scoring:
-        return Parts.of((yield passage.ask_shown()))
+        return Parts.of((yield from passage.ask_shown()))

@@ -13,8 +13,10 @@ again a probability; the tokens then carry the mean over orders, and `extra["mix
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from besag import noise
 from besag.errors import BesagError, nearest
@@ -64,10 +66,10 @@ class Chain(Method):
             everything.append(Parts.of(answers))
         if self.orders == 1:
             return everything[0]
-        log_probs = np.stack([parts.log_probs for parts in everything])  # (orders, n)
-        totals = log_probs.sum(1)
-        mixture = float(np.logaddexp.reduce(totals) - np.log(self.orders) - totals.mean())  # ≥ 0, by Jensen
-        return Parts(log_probs.mean(0), extra=(("mixture", mixture),))
+        log_probs = np.stack([parts.log_probs for parts in everything])  # (orders, B, n)
+        totals = log_probs.sum(-1)
+        mixture = np.logaddexp.reduce(totals) - np.log(self.orders) - totals.mean(0)  # (B,), ≥ 0 by Jensen
+        return Parts(log_probs.mean(0), extra={"mixture": mixture})
 
     def _times(self, size: int, number: int) -> Ints:
         """(n,) when each place is revealed."""
@@ -80,13 +82,17 @@ class Chain(Method):
 
 
 def _most_confident_first(passage: Passage) -> Scoring:
-    hidden = np.ones(passage.size, bool)
-    found: dict[str, np.ndarray] = {}
-    for _ in range(passage.size):
-        index = np.flatnonzero(hidden)
-        answers = yield passage.ask_all(hidden, Top(1))
-        best = int(np.argmax(answers["top_log_probs"][:, 0]))  # the leftmost, where several are equally sure
+    texts, size = len(passage.texts), passage.size
+    hidden, every = np.ones((texts, size), bool), np.arange(texts)
+    found: dict[str, NDArray[Any]] = {}
+    for left in range(size, 0, -1):
+        index = np.nonzero(hidden)[1].reshape(texts, left)
+        answers = yield from passage.ask(hidden[:, None], np.zeros_like(index), index, Top(1))
+        best = np.argmax(answers["top_log_probs"][..., 0], 1)  # (B,) the leftmost, where several are equally sure
+        place = index[every, best]
         for key, values in answers.items():
-            found.setdefault(key, np.empty((passage.size, *values.shape[1:]), values.dtype))[index[best]] = values[best]
-        hidden[index[best]] = False
+            found.setdefault(key, np.empty((texts, size, *values.shape[2:]), values.dtype))[every, place] = values[
+                every, best
+            ]
+        hidden[every, place] = False
     return Parts.of(found)

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from besag import noise
 from besag.errors import BesagError
 from besag.masks import uniform_subsets
-from besag.scores.passage import BLOCK, Bools, Parts, Passage, Scoring
+from besag.scores.passage import BLOCK, Bools, Floats, Ints, Parts, Passage, Scoring
 from besag.scores.registry import FIXED_LENGTH, Method, register
 
 MOST_ENUMERATED = 16  # 2^16 subsets
@@ -52,18 +51,18 @@ class AnyOrderBound(Method):
 
     def plan(self, passage: Passage) -> Scoring:
         subsets, stratum, weight = self._design(passage.size)  # (D, n), (D,), (D,)
-        inner = np.zeros(subsets.shape)  # (D, n): log p(x_i | x_∖S) / |S| where i ∈ S
-        block = max(1, BLOCK // len(passage.encoded.ids))
+        inner = np.zeros((len(passage.texts), *subsets.shape))  # (B, D, n): log p(x_i | x_∖S) / |S| where i ∈ S
+        block = max(1, BLOCK // passage.ids.size)
         for start in range(0, len(subsets), block):
             part = subsets[start : start + block]
             row, index = np.nonzero(part)
-            answers = yield passage.ask(part, row, index)
-            inner[start + row, index] = answers["target"]
+            answers = yield from passage.ask(part, row, index)
+            inner[:, start + row, index] = answers["target"]
         inner /= subsets.sum(1, keepdims=True)
-        error = None if self.samples == "all" else _standard_error(inner.sum(1), stratum, weight)
-        return Parts(weight @ inner, standard_error=error)
+        error = None if self.samples == "all" else _standard_error(inner.sum(2), stratum, weight)
+        return Parts(np.einsum("d,bdn->bn", weight, inner), standard_error=error)
 
-    def _design(self, size: int) -> tuple[Bools, NDArray[np.int64], NDArray[np.float64]]:
+    def _design(self, size: int) -> tuple[Bools, Ints, Floats]:
         """Which subsets to hide, with stratum and weight: Σ_d weight_d f(S_d) estimates Σ_k E_{|S|=k} f(S)."""
         if self.samples == "all":
             if size > MOST_ENUMERATED:
@@ -85,10 +84,10 @@ class AnyOrderBound(Method):
         return uniform_subsets(size, counts, draw, self.seed), stratum, weight
 
 
-def _standard_error(values: NDArray[np.float64], stratum: NDArray[np.int64], weight: NDArray[np.float64]) -> float:
-    """Of the stratified sum: within each stratum of m draws, weight² · m · s² with s² the sample variance."""
-    variance = 0.0
+def _standard_error(values: Floats, stratum: Ints, weight: Floats) -> Floats:
+    """(B,) of the stratified sums of values (B, D): a stratum of m draws adds weight² · m · s², s² their variance."""
+    variance = np.zeros(len(values))
     for number in range(int(stratum.max()) + 1):
         inside = stratum == number
-        variance += float(weight[inside][0] ** 2 * inside.sum() * values[inside].var(ddof=1))
-    return float(np.sqrt(variance))
+        variance += weight[inside][0] ** 2 * inside.sum() * values[:, inside].var(1, ddof=1)
+    return np.sqrt(variance)

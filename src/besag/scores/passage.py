@@ -1,14 +1,15 @@
-"""A text as a scoring method sees it: n places to score, numbered from 0, each of which can be hidden and asked.
+"""Texts as a scoring method sees them: n places to score, numbered from 0, each of which can be hidden and asked.
 
-Special tokens and context never show up here: they are shown to the network and cannot be hidden. Text longer than the
-model is cut into windows here too, question by question, so no method knows of windows: every asked place stands in the
-window that gives it most context on both sides (for a causal model: on the left).
+A passage holds B texts of one shape (the same length, the same places scored), so that a method plans for all of them
+at once. Special tokens and context never show up here: they are shown to the network and cannot be hidden. Text longer
+than the model is cut into windows here too, question by question, so no method knows of windows: every asked place
+stands in the window that gives it most context on both sides (for a causal model: on the left).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ from besag.vocabulary import Encoded, windows
 
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
+Floats: TypeAlias = NDArray[np.float64]
 
 BLOCK = 2**22  # ids in one request, so that a book does not need a matrix of its length squared
 
@@ -29,46 +31,46 @@ BLOCK = 2**22  # ids in one request, so that a book does not need a matrix of it
 class Parts(NamedTuple):
     """What a method returns, in nats: a number a place, what belongs to no place, and how sure it is."""
 
-    log_probs: NDArray[np.float64]  # (n,)
-    rank: NDArray[np.int64] | None = None
-    entropy: NDArray[np.float64] | None = None
-    extra: tuple[tuple[str, float], ...] = ()
-    standard_error: float | None = None
+    log_probs: Floats  # (B, n)
+    rank: Ints | None = None  # (B, n)
+    entropy: Floats | None = None  # (B, n)
+    extra: Mapping[str, Floats] = {}  # (B,) each; nobody writes to the default
+    standard_error: Floats | None = None  # (B,)
 
     @classmethod
     def of(cls, answers: Answers) -> Parts:
         return cls(answers["target"].astype(np.float64), answers.get("rank"), answers.get("entropy"))
 
 
-def run_of(places: Ints) -> Ints | slice:
-    """The same places as a slice where they are one run, which numpy reads many times faster."""
-    first, last = int(places[0]), int(places[-1])
-    return slice(first, last + 1) if last - first + 1 == len(places) else places
-
-
 Scoring: TypeAlias = Generator[Request, Answers, Parts]
+Asking: TypeAlias = Generator[Request, Answers, Answers]
 
 
 @dataclass(frozen=True)
 class Passage:
-    encoded: Encoded
+    texts: Sequence[Encoded]  # B of one shape
     conditionals: Conditionals
     wanted: tuple[Reduction, ...] = (Target(),)
+    ids: Ints = field(init=False)  # (B, L)
+    words: Ints = field(init=False)  # (B, n) the word each place belongs to
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ids", np.stack([text.ids for text in self.texts]))
+        object.__setattr__(self, "words", np.stack([text.words[run_of(self.places)] for text in self.texts]))
+
+    @property
+    def places(self) -> Ints:
+        """(n,) the positions, among the encoded tokens, that are scored."""
+        return self.texts[0].places
 
     @property
     def size(self) -> int:
-        return len(self.encoded.places)
-
-    @property
-    def words(self) -> Ints:
-        """(n,) the word each place belongs to."""
-        words: Ints = self.encoded.words[self.encoded.places]
-        return words
+        return len(self.places)
 
     @property
     def specials(self) -> str:
         """Which special tokens the network sees around the text."""
-        (lead, trail), tokens = self._ends, self.encoded.tokens
+        (lead, trail), tokens = self._ends, self.texts[0].tokens
         if not lead and not trail:
             return "none added"
         return f"{' '.join([*tokens[:lead], '…', *tokens[len(tokens) - trail :]])} shown, not scored"
@@ -76,71 +78,71 @@ class Passage:
     @property
     def _ends(self) -> tuple[int, int]:
         """How many special tokens stand before and after the text."""
-        text = np.flatnonzero(~self.encoded.special)
-        return (int(text[0]), len(self.encoded.ids) - 1 - int(text[-1])) if len(text) else (len(self.encoded.ids), 0)
+        text = np.flatnonzero(~self.texts[0].special)
+        return int(text[0]), len(self.texts[0].ids) - 1 - int(text[-1])
 
-    def ask(self, hide: Bools, row: Ints, index: Ints, *more: Reduction) -> Request:
-        """Ask about place index[m] in copy row[m] of the text, where copy r hides the places with hide[r] (K, n)."""
-        ids, places = self.encoded.ids, self.encoded.places
-        place = places[index]
-        target = ids[place]
-        hidden = np.zeros((len(hide), len(ids)), bool)
-        hidden[:, run_of(places)] = hide
+    def ask(self, hide: Bools, row: Ints, index: Ints, *more: Reduction) -> Asking:
+        """Ask about place index[m] in copy row[m] of each text, where copy r hides the places with hide[r].
+
+        hide is (K, n), or (B, K, n) where it differs between texts; row and index are (M,), or (B, M); answers (B, M).
+        """
+        texts, length = self.ids.shape
+        hidden = np.zeros((texts, hide.shape[-2], length), bool)  # (B, K, L)
+        hidden[:, :, run_of(self.places)] = hide
+        row, place = np.broadcast_to(row, (texts, row.shape[-1])), self.places[index]
+        place = np.broadcast_to(place, row.shape)  # (B, M)
+        target = np.take_along_axis(self.ids, place, 1)
+        ids: Ints = self.ids[:, None]  # (B, 1, L)
         limit = self.conditionals.max_length
-        if limit is not None and len(ids) > limit:
-            take, hidden, row, place = self._windows(limit, hidden, row, place)
-            ids = ids[take]
+        if limit is not None and length > limit:
+            ids, hidden, row, place = self._windows(limit, hidden, row, place)
         mask = self.conditionals.vocabulary.mask_id
-        copies = np.where(hidden, 0 if mask is None else mask, ids)  # (K, L)
-        return Request((*self.wanted, *more), copies, row, place, target)
+        copies = np.where(hidden, 0 if mask is None else mask, ids)  # (B, K, L)
+        row = row + copies.shape[1] * np.arange(texts)[:, None]  # counted over all texts
+        flat = copies.reshape(-1, copies.shape[-1]), row.ravel(), place.ravel(), target.ravel()
+        answers = yield Request((*self.wanted, *more), *flat)
+        return {key: values.reshape(texts, -1, *values.shape[1:]) for key, values in answers.items()}
 
-    def ask_all(self, hide: Bools, *more: Reduction) -> Request:
-        """Ask about the hidden places of one copy, all at once; hide (n,)."""
-        index = np.flatnonzero(hide)
-        return self.ask(hide[None], np.zeros_like(index), index, *more)
-
-    def ask_shown(self) -> Request:
+    def ask_shown(self) -> Asking:
         """Ask about every place of one copy that hides nothing."""
         index = np.arange(self.size)
-        return self.ask(np.zeros((1, self.size), bool), np.zeros_like(index), index)
+        return (yield from self.ask(np.zeros((1, self.size), bool), np.zeros_like(index), index))
 
-    def ask_each(self, hide: Callable[[Ints], Bools]) -> Generator[Request, Answers, Answers]:
-        """Ask about every place once, each in a copy of its own that hides `hide(indices)` (b, n)."""
-        block = max(1, BLOCK // len(self.encoded.ids))
+    def ask_each(self, hide: Callable[[Ints], Bools]) -> Asking:
+        """Ask about every place once, each in a copy of its own that hides `hide(indices)`, (b, n) or (B, b, n)."""
+        block = max(1, BLOCK // self.ids.size)
         answers = []
         for start in range(0, self.size, block):
             index = np.arange(start, min(start + block, self.size))
-            answers.append((yield self.ask(hide(index), index - start, index)))
-        if len(answers) == 1:
-            return answers[0]
-        return {key: np.concatenate([part[key] for part in answers]) for key in answers[0]}
+            answers.append((yield from self.ask(hide(index), index - start, index)))
+        return {key: np.concatenate([part[key] for part in answers], 1) for key in answers[0]}
 
     def started(self) -> Passage:
-        """The text as a causal model needs it: where nothing stands before the first place, its start token does."""
-        if self.conditionals.sees == "both" or self.encoded.places[0] > 0:
+        """The texts as a causal model needs them: where nothing stands before the first place, its start token does."""
+        if self.conditionals.sees == "both" or self.places[0] > 0:
             return self
         token = getattr(self.conditionals, "bos_id", None)
         if token is None:
-            raise BesagError(
-                f"{self.conditionals.name!r} has no start token, so a first token has no probability under it"
-            )
-        before = self.encoded
+            raise BesagError(f"{self.conditionals.name!r} has no start token, so a first token has no probability")
         return replace(
             self,
-            encoded=replace(
-                before,
-                ids=np.concatenate([[token], before.ids]),
-                tokens=(self.conditionals.vocabulary.token(token), *before.tokens),
-                offsets=np.concatenate([[[0, 0]], before.offsets]),
-                words=np.concatenate([[-1], before.words]),
-                special=np.concatenate([[True], before.special]),
-                places=before.places + 1,
-            ),
+            texts=[
+                replace(
+                    text,
+                    ids=np.concatenate([[token], text.ids]),
+                    tokens=(self.conditionals.vocabulary.token(token), *text.tokens),
+                    offsets=np.concatenate([[[0, 0]], text.offsets]),
+                    words=np.concatenate([[-1], text.words]),
+                    special=np.concatenate([[True], text.special]),
+                    places=text.places + 1,
+                )
+                for text in self.texts
+            ],
         )
 
     def _windows(self, limit: int, hidden: Bools, row: Ints, place: Ints) -> tuple[Ints, Bools, Ints, Ints]:
         """Cut each asked copy to `limit` tokens: the special tokens at both ends and a stretch of the text between."""
-        (lead, trail), length = self._ends, len(self.encoded.ids)
+        (lead, trail), length = self._ends, self.ids.shape[1]
         capacity = limit - lead - trail
         if capacity < 1:
             raise BesagError(f"a model of {limit} positions has no room beside {lead + trail} special tokens")
@@ -149,11 +151,19 @@ class Passage:
             stride = max(1, capacity // 2)  # the earliest window that still holds the place
             start = np.clip(-(-(place - lead + 1 - capacity) // stride) * stride, 0, body - capacity)
         else:
-            start = windows(body, capacity, place - lead, centred=len(np.unique(row)) == len(row))
-        cuts, row = np.unique(np.stack([row, start], 1), axis=0, return_inverse=True)  # (K', 2): copy and start
-        stretch = lead + cuts[:, 1:] + np.arange(capacity)  # (K', capacity)
+            alone = len(np.unique(row[0])) == row.shape[1]  # one ask a copy: each has a window of its own
+            start = windows(body, capacity, (place - lead).ravel(), centred=alone).reshape(place.shape)
+        # (C, 2) copy and start of every window that some text asks about, and the window of each ask
+        cuts, window = np.unique(np.stack([row, start], -1).reshape(-1, 2), axis=0, return_inverse=True)
+        stretch = lead + cuts[:, 1:] + np.arange(capacity)
         ends = [
             np.broadcast_to(end, (len(cuts), len(end))) for end in (np.arange(lead), np.arange(length - trail, length))
         ]
-        take = np.concatenate([ends[0], stretch, ends[1]], 1)  # (K', limit) positions in the text
-        return take, hidden[cuts[:, :1], take], row.reshape(-1), place - start
+        take = np.concatenate([ends[0], stretch, ends[1]], 1)  # (C, limit) positions in the text
+        return self.ids[:, take], hidden[:, cuts[:, :1], take], window.reshape(row.shape), place - start
+
+
+def run_of(places: Ints) -> Ints | slice:
+    """The same places as a slice where they are one run, which numpy reads many times faster."""
+    first, last = int(places[0]), int(places[-1])
+    return slice(first, last + 1) if last - first + 1 == len(places) else places

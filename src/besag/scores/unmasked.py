@@ -24,4 +24,4 @@ class Unmasked(Method):
     aliases = ("maskless", "wt_marginals")
 
     def plan(self, passage: Passage) -> Scoring:
-        return Parts.of((yield passage.ask_shown()))
+        return Parts.of((yield from passage.ask_shown()))

@@ -23,5 +23,5 @@ class WholeWord(Method):
     aliases = ("within_word_mlm", "pll_whole_word")
 
     def plan(self, passage: Passage) -> Scoring:
-        words = passage.words
-        return Parts.of((yield from passage.ask_each(lambda index: words[index, None] == words)))
+        words = passage.words  # (B, n)
+        return Parts.of((yield from passage.ask_each(lambda index: words[:, index, None] == words[:, None])))

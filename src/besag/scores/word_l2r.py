@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from besag.scores.passage import Parts, Passage, Scoring
+from besag.scores.passage import Bools, Ints, Parts, Passage, Scoring
 from besag.scores.registry import Method, register
 
 
@@ -26,7 +26,9 @@ class WordLeftToRight(Method):
     aliases = ("within_word_l2r", "pll_word_l2r")
 
     def plan(self, passage: Passage) -> Scoring:
-        words, everywhere = passage.words, np.arange(passage.size)
-        return Parts.of(
-            (yield from passage.ask_each(lambda index: (words[index, None] == words) & (everywhere >= index[:, None])))
-        )
+        words, everywhere = passage.words, np.arange(passage.size)  # (B, n), (n,)
+
+        def rest_of_word(index: Ints) -> Bools:  # (B, b, n)
+            return np.asarray((words[:, index, None] == words[:, None]) & (everywhere >= index[:, None]))
+
+        return Parts.of((yield from passage.ask_each(rest_of_word)))

@@ -1,0 +1,167 @@
+"""One call of `score`: texts in, `Score`s out, in order.
+
+Texts of one shape are planned together, so the work of planning does not grow with their number; what cannot be scored
+is not asked about and says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import count
+
+import numpy as np
+
+from besag.conditionals.contract import Conditionals
+from besag.engine import Engine, Idle, Plan
+from besag.errors import BesagError
+from besag.reductions import Entropy, Rank, Reduction, Target
+from besag.scores.length import LengthModel
+from besag.scores.passage import Parts, Passage, run_of
+from besag.scores.registry import FIXED_LENGTH, Method
+from besag.scores.score import Score
+from besag.scores.show import REASONS, quoted
+from besag.vocabulary import Encoded, WordPolicy
+
+ENCODED_TOGETHER = 512  # texts handed to the tokenizer at a time
+PLANNED_TOGETHER = 2**18  # ids in the copies of texts that one plan asks about
+
+
+class Scoring:
+    def __init__(
+        self, conditionals: Conditionals, method: Method, words: WordPolicy, prefix: str, suffix: str, separator: str,
+        base: float, rank: bool, entropy: bool, lengths: LengthModel | None, strict: bool,
+    ) -> None:  # fmt: skip
+        name = conditionals.name
+        if method.sees != conditionals.sees:
+            raise BesagError(
+                f"the method {method.name!r} needs a masked model, and {name!r} is a causal one, which sees the left "
+                "side only: use method='causal'"
+                if method.sees == "both"
+                else f"the method {method.name!r} needs a causal model, and {name!r} is a masked one: "
+                "use method='chain' for its left-to-right probability"
+            )
+        if (rank or entropy) and not method.ranks:
+            raise BesagError(f"the method {method.name!r} asks each token many times, so it has no one rank or entropy")
+        if lengths is not None:
+            if method.normalised != FIXED_LENGTH:
+                raise BesagError(
+                    f"p(n) goes with a probability of texts of one length; {method.name!r} gives none: use 'chain'"
+                )
+            if prefix or suffix:
+                raise BesagError("p(n) is the law of whole texts; it cannot be used with a prefix or a suffix")
+            if lengths.fitted_with != name:
+                raise BesagError(f"these lengths were fitted with {lengths.fitted_with!r}, not with {name!r}")
+        self.conditionals, self.method, self.words, self.lengths = conditionals, method, words, lengths
+        self.context = {"prefix": prefix, "suffix": suffix, "separator": separator}
+        self.in_context = bool(prefix or suffix)
+        self.base, self.strict = base, strict
+        self.wanted: tuple[Reduction, ...] = (Target(), *([Rank()] if rank else []), *([Entropy()] if entropy else []))
+        self.normalised = method.normalised if lengths is None else "token sequences of every length"
+        self.normalised += " (a lower bound)" if method.bound else ""
+        self.dtype = str(conditionals.dtype).removeprefix("torch.")
+
+    def run(self, engine: Engine, texts: Iterable[str | Idle], total: int | None = None) -> Iterator[Score]:
+        """Scores in the order of the texts, each as soon as it and all before it are there."""
+        waiting: dict[int, Score] = {}
+        upcoming = 0
+        for done in engine.run(self._plans(texts), total, size=len):
+            waiting.update(done)
+            while upcoming in waiting:
+                score = waiting.pop(upcoming)
+                if self.strict and score.status != "ok":
+                    raise BesagError(f"{quoted(score.text)} cannot be scored: {REASONS[score.status]}")
+                yield score
+                upcoming += 1
+
+    def _plans(self, texts: Iterable[str | Idle]) -> Iterator[Plan[dict[int, Score]] | Idle]:
+        numbers = count()
+        at = 0
+        for batch in batches(texts):
+            if isinstance(batch, Idle):
+                yield batch
+                continue
+            words = self.words if isinstance(self.words, str) else self.words[at : at + len(batch)]
+            at += len(batch)
+            shapes: dict[tuple[str, int, bytes], dict[int, Encoded]] = {}
+            for text in self.conditionals.vocabulary.encode(batch, words=words, **self.context):
+                shape = self._status(text), len(text.ids), text.places.tobytes()
+                shapes.setdefault(shape, {})[next(numbers)] = text
+            for (status, length, _), alike in shapes.items():
+                members = list(alike.items())
+                together = max(1, PLANNED_TOGETHER // max(1, length * len(members[0][1].places)))
+                for start in range(0, len(members), together):
+                    yield self._plan(status, dict(members[start : start + together]))
+
+    def _plan(self, status: str, texts: dict[int, Encoded]) -> Plan[dict[int, Score]]:
+        if status != "ok":
+            return {number: self._unscored(text, status) for number, text in texts.items()}
+        passage = Passage(list(texts.values()), self.conditionals, self.wanted).started()
+        parts = yield from self.method.plan(passage)
+        return dict(zip(texts, self._scores(passage, parts), strict=True))
+
+    def _status(self, text: Encoded) -> str:
+        if not len(text.places):
+            return "empty"
+        if text.unknown and text.unknown >= np.diff(text.offsets[text.places]).astype(bool).sum():  # the rest is blank
+            return "unknown"
+        return "mask" if self.conditionals.vocabulary.mask_id in text.ids[text.places].tolist() else "ok"
+
+    def _scores(self, passage: Passage, parts: Parts) -> Iterator[Score]:
+        scale = 1 / np.log(self.base)
+        places, specials = run_of(passage.places), passage.specials
+        log_probs = parts.log_probs * scale
+        rank, entropy = parts.rank, None if parts.entropy is None else parts.entropy * scale
+        error = None if parts.standard_error is None else parts.standard_error * scale
+        extra = {name: value * scale for name, value in parts.extra.items()}
+        if self.lengths is not None:
+            extra["length"] = np.full(len(passage.texts), self.lengths.log_prob(passage.size) * scale)
+        for b, text in enumerate(passage.texts):
+            words, (start, end) = text.words[places], text.span
+            offsets = text.offsets[places]
+            yield Score(
+                text=text.text[start:end] if self.in_context else text.text,
+                tokens=text.tokens[places] if isinstance(places, slice) else tuple([text.tokens[p] for p in places]),
+                ids=text.ids[places],
+                log_probs=log_probs[b],
+                offsets=np.clip(offsets - start, 0, end - start) if self.in_context else offsets,
+                words=words - words[0],
+                method=self.method.name,
+                normalised=self.normalised,
+                base=self.base,
+                specials=specials,
+                word_policy=text.word_policy,
+                model=self.conditionals.name,
+                dtype=self.dtype,
+                extra={name: float(value[b]) for name, value in extra.items()},
+                standard_error=None if error is None else float(error[b]),
+                rank=None if rank is None else rank[b],
+                entropy=None if entropy is None else entropy[b],
+                unknown=text.unknown,
+            )
+
+    def _unscored(self, text: Encoded, status: str) -> Score:
+        nothing = np.empty(0, np.int64)
+        return Score(
+            text=text.text[slice(*text.span)], tokens=(), ids=nothing, log_probs=np.empty(0),
+            offsets=nothing.reshape(0, 2), words=nothing, method=self.method.name, normalised=self.normalised,
+            base=self.base, specials=self.conditionals.vocabulary.special_text, word_policy=text.word_policy,
+            model=self.conditionals.name, dtype=self.dtype, status=status, unknown=text.unknown,
+        )  # fmt: skip
+
+
+def batches(texts: Iterable[str | Idle]) -> Iterator[list[str] | Idle]:
+    """Texts in lists for the tokenizer; an idle source empties the list at once."""
+    batch: list[str] = []
+    for text in texts:
+        if isinstance(text, Idle):
+            if batch:
+                yield batch
+                batch = []
+            yield text
+            continue
+        batch.append(text)
+        if len(batch) == ENCODED_TOGETHER:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
