@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from besag.errors import BesagError
-from besag.vocabulary import Encoded, Vocabulary, align, windows
+from besag.vocabulary import Encoded, Vocabulary, windows
 
 WORDPIECE = ("wordpiece-cased", "wordpiece-uncased", "wordpiece-slow")
 ODD = (
@@ -230,40 +230,6 @@ def test_a_slow_tokenizer_is_aligned_as_the_fast_one_is(text: str) -> None:
     slow, fast = one("wordpiece-slow", text), one("wordpiece-uncased", text)
     assert slow.tokens == fast.tokens
     assert slow.offsets.tolist() == fast.offsets.tolist()
-
-
-@pytest.mark.parametrize(
-    ("text", "pieces", "expected"),
-    [
-        ("Héllo  wörld", ["hell", "##o", "world"], ["Héll", "o", "wörld"]),
-        ("cafe\u0301 a", ["cafe", "a"], ["cafe\u0301", "a"]),
-        ("xyaz a xyz", ["[UNK]", "a", "[UNK]"], ["xyaz", "a", "xyz"]),
-        ("xy,xy, a", ["[UNK]", ",", "[UNK]", ",", "a"], ["xy", ",", "xy", ",", "a"]),
-        ("世界 qq rr", ["[UNK]"] * 4, ["世", "界", "qq", "rr"]),
-        ("the [UNK] is", ["the", "[UNK]", "is"], ["the", "[UNK]", "is"]),
-        ("hello world", ["▁hel", "lo", "▁", "world"], ["hel", "lo", "", "world"]),
-        ("hello world", ["Ġhello", "Ġworld"], ["hello", "world"]),
-        ("hello world", ["hel@@", "lo", "world</w>"], ["hel", "lo", "world"]),
-        ("say ``hi''", ["say", '"', "hi", '"'], ["say", "``", "hi", "''"]),
-        ("a ## b", ["a", "##", "b"], ["a", "##", "b"]),
-        ("q" * 200 + " a", ["[UNK]", "a"], ["q" * 200, "a"]),
-        ("a b", ["a", "b", "c"], ["a", "b", ""]),
-        ("a �� b c�", ["a", "b", "c"], ["a", "b", "c"]),
-        ("", [], []),
-    ],
-)
-def test_alignment(text: str, pieces: list[str], expected: list[str]) -> None:
-    assert [text[start:end] for start, end in align(text, pieces, "[UNK]")] == expected
-
-
-@given(text=texts, pieces=st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=8))
-def test_alignment_of_anything_is_ordered_and_inside(text: str, pieces: list[str]) -> None:
-    spans = np.array(align(text, pieces, "[UNK]"), dtype=int).reshape(-1, 2)
-    assert len(spans) == len(pieces)
-    assert (spans >= 0).all()
-    assert (spans <= len(text)).all()
-    assert (spans[:, 0] <= spans[:, 1]).all()
-    assert (np.diff(spans[:, 0]) >= 0).all()
 
 
 # ---------------------------------------------------------------- words

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from besag.buckets import STARVING, Answers, Asker, Group, Key, Plan, Pool, Request
+from besag.buckets import Answers, Asker, Group, Key, Plan, Pool, Request
 from besag.conditionals.contract import Conditionals, Questions
 from besag.errors import BesagError
 from besag.reductions import Chunk, Reduction
@@ -32,7 +32,7 @@ CPU_TOKENS = 4096  # larger batches fall out of the cache without running faster
 CUDA_FIRST_TOKENS, CUDA_MOST_TOKENS = 16_384, 65_536  # the first batch measures memory; past the last nothing is won
 WINDOW = 16  # batches' worth of questions that may wait in buckets
 MOST_IN_LINE = 8192  # plans that have begun
-IN_THE_AIR = 3  # groups launched on CUDA whose answers are not fetched yet: the host prepares more while they run
+IN_THE_AIR = 2  # groups launched on CUDA whose answers are not fetched yet: the host prepares more while they run
 HEAD_BYTES = {"cpu": 2**26, "cuda": 2**30, "mps": 2**28}  # logits in memory at a time
 
 
@@ -230,15 +230,8 @@ class _Work:
         while touched:
             key = touched.pop()
             bucket = self.pool.buckets.get(key) if key else None
-            if key and bucket and bucket.load >= self.engine.batch_tokens * (STARVING if self.idle else 1):
+            if key and bucket and bucket.load >= self.engine.batch_tokens:
                 touched += self._run([key])
-
-    @property
-    def idle(self) -> bool:
-        """Has the device nothing to do while the host fills buckets? (A CPU is busy filling them itself.)"""
-        if not self.flights:
-            return self.engine.on_cuda
-        return bool(self.flights[-1].event and self.flights[-1].event.query())
 
     def bring_forward(self, asker: Asker[T]) -> None:
         """Run the bucket this asker waits in, together with its neighbours if it starves."""

@@ -129,7 +129,7 @@ class LanguageModel:
         self,
         text: str,
         options: Sequence[str],
-        method: str | Method = "word_l2r",
+        method: str | Method | None = None,
         *,
         of: Literal["sentence", "option"] = "sentence",
         reduction: Literal["sum", "mean"] = "sum",
@@ -137,7 +137,9 @@ class LanguageModel:
     ) -> Choice:
         """Which option fits the slot of the text best? The slot is the mask token, "[MASK]" or "{}".
 
-        `of="sentence"` compares scores of the whole filled text, `of="option"` of the option alone given the rest.
+        `of="sentence"` compares scores of the whole filled text (by `word_l2r` unless told otherwise), `of="option"` of
+        the option alone given the rest (by `chain`: in a pseudo-log-likelihood the words of a long option vouch for
+        each other).
         """
         if isinstance(options, str) or not options:
             raise BesagError(f"choose needs a list of options, not {options!r}")
@@ -148,6 +150,7 @@ class LanguageModel:
             mark = self.vocabulary.mask_token or "{}"
             raise BesagError(f"{text!r} needs exactly one slot for the options: write {mark!r} or '{{}}' where they go")
         before, after = text.split(slots[0])
+        method = method or ("word_l2r" if of == "sentence" else "chain")
         if of == "sentence":
             scores = self.score([before + option + after for option in options], method, **scoring)
         else:

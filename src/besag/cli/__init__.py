@@ -22,7 +22,8 @@ from besag.cli.score import score
 
 app = typer.Typer(
     name="besag",
-    epilog="Exit codes: 0 done, 2 wrong input, 3 some rows were not scored, 130 Ctrl-C, 141 the pipe was closed.",
+    epilog="Exit codes: 0 done, 1 a model that cannot be used, 2 wrong input, 3 some rows were not scored, 130 Ctrl-C, "
+    "141 the pipe was closed.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

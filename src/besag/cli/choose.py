@@ -14,7 +14,10 @@ Slotted = Annotated[str, typer.Argument(metavar="TEXT", help="With one slot: [MA
 Options = Annotated[
     list[str], typer.Argument(metavar="OPTION", help="What could stand there, of any length.", show_default=False)
 ]
-Method = Annotated[str, o.of_method("--method", help="`besag methods` lists them.")]
+Method = Annotated[
+    str | None,
+    o.of_method("--method", help="`besag methods` lists them; word_l2r, or chain --of option.", show_default=False),
+]
 Of = Annotated[
     Literal["sentence", "option"],
     o.of_method("--of", help="Score the whole sentence, or the option alone given the rest."),
@@ -30,7 +33,7 @@ def choose(
     dtype: o.Dtype = None,
     revision: o.Revision = None,
     allow_pickle: o.AllowPickle = False,
-    method: Method = "word_l2r",
+    method: Method = None,
     of: Of = "sentence",
     reduction: o.Reduction = "sum",
     format: o.Format = None,

@@ -47,7 +47,7 @@ def _explained(kind: type[Method]) -> str:
         "formula": kind.formula,
         "the number is": number + (", bounded from below" if kind.bound else ""),
         "model": "masked" if kind.sees == "both" else "causal",
-        "forward passes": f"{kind.passes} (for n tokens)",
+        "passes for n tokens": kind.passes,
         "options": ", ".join(options) or "none",
         "also called": ", ".join(kind.aliases) or "–",
         "cite": ", ".join(kind.cite) or "–",

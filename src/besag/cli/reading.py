@@ -29,7 +29,7 @@ from besag.errors import BesagError
 CHUNK = 1 << 16  # bytes read at a time
 CHUNKS_AHEAD = 4  # chunks that may wait for the scorer: what bounds the memory of an endless stdin
 LONGEST_LINE = 1 << 24  # bytes; longer than any text, so it is a binary file or a wrong format
-PATIENCE = 0.1  # seconds without a line before what waits is flushed
+PATIENCE = 0.02  # seconds without a line before what waits is flushed
 
 
 class Stream(Protocol):

@@ -86,7 +86,8 @@ def score(
 
     import besag
     from besag.cli.lengths import length_models
-    from besag.cli.scoring import Tally, Unscored, method_options, pair, side_by_side
+    from besag.cli.scoring import Unscored, method_options, pair, side_by_side
+    from besag.scores.corpora import Tally
 
     methods = method_options(method or ["pll"], order=order, orders=orders, samples=samples, seed=seed)
     bar = False if progress is None and output is None and sys.stdout.isatty() else progress
@@ -127,7 +128,7 @@ def score(
             with ctrl_c.held_back():
                 out.close()
     for tally in tallies:
-        print(f"\n{tally.close()}", file=sys.stdout if shape == "table" and output is None else sys.stderr)
+        print(f"\n{tally.corpus()}", file=sys.stdout if shape == "table" and output is None else sys.stderr)
     if unscored.rows:
         say(str(unscored))
     return UNSCORED if unscored.rows else 0

@@ -6,8 +6,6 @@ Knows models and methods by what they say of themselves; files and formats are h
 from __future__ import annotations
 
 import dataclasses
-import queue
-import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import tee
@@ -20,7 +18,7 @@ from besag.errors import BesagError
 if TYPE_CHECKING:
     from besag.engine import Idle
     from besag.language_model import LanguageModel
-    from besag.scores import Corpus, LengthModel, Method, Score
+    from besag.scores import LengthModel, Method, Score
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,32 +142,6 @@ class Unscored:
         states = ", ".join(f"{count} {status}" for status, count in self.states.items())
         rows = "1 row was" if self.rows == 1 else f"{self.rows} rows were"
         return f"{rows} not scored: {states}; the first is {self.first}"
-
-
-class Tally:
-    """The corpus of one scorer. `besag.corpus` reads scores; here they are handed to it one by one as they pass."""
-
-    def __init__(self) -> None:
-        self._passing: queue.Queue[Score | None] = queue.Queue(64)
-        self._corpus: Corpus | BesagError | None = None
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def _read(self) -> None:
-        from besag.scores import corpus
-
-        try:
-            self._corpus = corpus(iter(self._passing.get, None))
-        except BesagError as failure:
-            self._corpus = failure
-
-    def add(self, score: Score) -> None:
-        self._passing.put(score)
-
-    def close(self) -> str:
-        self._passing.put(None)
-        self._thread.join()
-        return str(self._corpus)
 
 
 def _number(value: object) -> object:

@@ -213,7 +213,7 @@ def print_table(rows: list[Row], stream: IO[str]) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in rows[0]:
         numeric = all(isinstance(row[name], int | float | None) for row in rows)
-        table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
+        table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold", no_wrap=numeric)
     for row in rows:
         table.add_row(*(Text(_shown(row[name])) for name in rows[0]))
     with console.capture() as captured:

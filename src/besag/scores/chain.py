@@ -33,7 +33,7 @@ class Chain(Method):
     name = "chain"
     title = "chain rule over the tokens in any order: a true probability"
     formula = "Σ_k log p(x_σ(k) | x_σ(1) … x_σ(k−1))"
-    passes = "n (times orders)"
+    passes = "n for each order"
     normalised = FIXED_LENGTH
     cite = ("uria2014", "kauf2023")
     aliases = ("sentence_l2r", "global_l2r")

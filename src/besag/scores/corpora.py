@@ -145,46 +145,57 @@ class _Moments:
         return math.sqrt(max(squares, 0.0) / (self.count * (self.count - 1))) / self.mean_n
 
 
+class Tally:
+    """A corpus as it grows, in constant memory: `add` scores as they come, then ask for the `corpus`."""
+
+    def __init__(self) -> None:
+        self.kind: tuple[str, str, str] | None = None  # method, normalised, model
+        self.total = 0.0
+        self.counts, self.skipped = Counter[str](), Counter[str]()
+        self.moments = _Moments()
+
+    def add(self, score: Score) -> None:
+        kind = (score.method, score.normalised, score.model)
+        if self.kind is not None and kind != self.kind:
+            raise BesagError(f"a corpus has one method and one model, not {_said(self.kind)} and then {_said(kind)}")
+        self.kind = kind
+        if score.status != "ok":
+            self.skipped[score.status] += 1
+            return
+        nats = score.total * math.log(score.base)
+        self.total += nats
+        self.moments.add(nats, len(score))
+        self.counts["n_tokens"] += len(score)
+        self.counts["n_words"] += len(score.text.split())
+        self.counts["n_characters"] += len(score.text)
+        self.counts["n_bytes"] += n_bytes(score.text)
+        self.counts["n_unknown"] += score.unknown
+
+    def corpus(self) -> Corpus:
+        if self.kind is None:
+            raise BesagError("a corpus needs at least one score, and there was none")
+        if not self.moments.count:
+            reasons = ", ".join(f"{n} {status!r}" for status, n in self.skipped.items())
+            raise BesagError(f"none of the {self.skipped.total()} texts has a score: their status is {reasons}")
+        method, normalised, model = self.kind
+        return Corpus(
+            **self.counts,
+            n_texts=self.moments.count,
+            total=self.total,
+            standard_error=self.moments.standard_error(),
+            skipped=dict(self.skipped),
+            method=method,
+            normalised=normalised,
+            model=model,
+        )
+
+
 def corpus(scores: Iterable[Score]) -> Corpus:
     """The (pseudo-)perplexity of all the texts together; the scores are read once and may be a generator."""
-    kind: tuple[str, str, str] | None = None
-    total, tokens, words, characters, size, unknown = 0.0, 0, 0, 0, 0, 0
-    moments, skipped = _Moments(), Counter[str]()
+    tally = Tally()
     for score in scores:
-        this = (score.method, score.normalised, score.model)
-        if kind is not None and this != kind:
-            raise BesagError(f"a corpus has one method and one model, not {_said(kind)} and then {_said(this)}")
-        kind = this
-        if score.status != "ok":
-            skipped[score.status] += 1
-            continue
-        nats = score.total * math.log(score.base)
-        total += nats
-        tokens += len(score)
-        words += len(score.text.split())
-        characters += len(score.text)
-        size += n_bytes(score.text)
-        unknown += score.unknown
-        moments.add(nats, len(score))
-    if kind is None:
-        raise BesagError("a corpus needs at least one score, and there was none")
-    if not moments.count:
-        reasons = ", ".join(f"{n} {status!r}" for status, n in skipped.items())
-        raise BesagError(f"none of the {sum(skipped.values())} texts has a score: their status is {reasons}")
-    return Corpus(
-        n_texts=moments.count,
-        n_tokens=tokens,
-        n_words=words,
-        n_characters=characters,
-        n_bytes=size,
-        n_unknown=unknown,
-        total=total,
-        standard_error=moments.standard_error(),
-        skipped=dict(skipped),
-        method=kind[0],
-        normalised=kind[1],
-        model=kind[2],
-    )
+        tally.add(score)
+    return tally.corpus()
 
 
 def _said(kind: tuple[str, str, str]) -> str:

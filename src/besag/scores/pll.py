@@ -1,8 +1,8 @@
 """Pseudo-log-likelihood: PLL(x) = Σ_t log p(x_t | x_∖t), each token hidden alone (Besag 1975; Salazar et al. 2020).
 
-Not a probability: summed over all sentences, exp(PLL) gives no particular number, because the conditionals of a masked
-model come from no joint law. It ranks sentences well. Inside a word of several pieces the neighbours give a piece away,
-so rare words look too likely: see `word_l2r`.
+Not a probability: tokens vouch for each other, so what they share is counted more than once, and exp(PLL) summed over
+all sentences is no particular number, even for conditionals of a true joint law. It ranks sentences well. Inside a word
+of several pieces the neighbours give a piece away, so rare words look too likely: see `word_l2r`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,54 @@
+# Every target works from a fresh clone: .venv is made when it is missing and renewed when the requirements change.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin
+PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench docs clean
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.ready ## score a few sentences with the embedded model
+	$(RUN)/python examples/demo.py
+
+test: $(VENV)/.ready ## the whole test suite
+	$(RUN)/python -m pytest -n $(WORKERS)
+
+lint: $(VENV)/.ready ## ruff, mypy (strict) and the layers
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+	$(RUN)/mypy
+	$(RUN)/lint-imports
+
+bench: $(VENV)/.bench ## besag beside its peers, in a small setting (BENCH="--full" for the published one)
+	$(RUN)/python benchmarks/scoring.py $(BENCH)
+
+docs: $(VENV)/.docs ## the pages, into site/
+	NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --strict
+
+clean: ## remove everything made here
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(RUN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "besag needs Python 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
+	    echo "Name a newer one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# torch first and alone: pip then takes the build that suits this machine, and what follows finds it installed.
+$(VENV)/.ready: pyproject.toml constraints.txt | $(RUN)/python
+	$(PIP) "$$(grep '^torch==' constraints.txt)"
+	$(PIP) -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(VENV)/.bench: benchmarks/requirements.txt $(VENV)/.ready
+	$(PIP) -c constraints.txt -r benchmarks/requirements.txt
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.ready
+	$(PIP) -c constraints.txt -e '.[docs]'
+	@touch $@

@@ -1,0 +1,179 @@
+"""The pictures of the documentation, drawn from the embedded model into docs/img/.
+
+python docs/figures.py [NAME ...]
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+
+import besag
+
+HERE = Path(__file__).parent
+INK, GREY, BLUE, ORANGE, GREEN, PURPLE = "#22252b", "#8a8f98", "#3b6fb6", "#d9662b", "#3d8f5f", "#7d5ba6"
+STYLE = {
+    "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left",
+    "axes.titlesize": 10.5, "axes.edgecolor": GREY, "text.color": INK, "axes.labelcolor": INK, "legend.frameon": False,
+    "xtick.color": INK, "ytick.color": INK, "figure.dpi": 110, "savefig.facecolor": "white",
+}  # fmt: skip
+PAIR = ("The keys to the cabinet are here.", "The keys to the cabinet is here.")
+GARDEN_PATH = ("As the woman read the letter fell to the floor.", "As the woman read, the letter fell to the floor.")
+
+
+def pair(lm: besag.LanguageModel) -> None:
+    """README: a minimal pair token by token, and how far each method tells the two apart."""
+    _, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.5), width_ratios=(3, 2), layout="constrained")
+    for score, colour, name in zip(lm.score(list(PAIR), base=2), (GREY, ORANGE), ("are", "is"), strict=True):
+        label = f"… {name} here.   {minus(score.total)} bits"
+        left.plot(score.surprisals, "o-", color=colour, ms=4, label=label)
+        verb = [token.strip("▁") for token in score.tokens].index(name)
+    tokens = [token.replace("▁", "") or "␣" for token in score.tokens]
+    tokens[verb] = "are / is"
+    left.set_xticks(range(len(tokens)), tokens, rotation=45, ha="right", rotation_mode="anchor")
+    left.axvspan(verb - 0.5, verb + 0.5, color=ORANGE, alpha=0.1, lw=0)
+    left.set(title="The keys to the cabinet are / is here.   pll", ylabel="surprisal (bits)", ylim=(0, 13))
+    left.legend(loc="upper left")
+
+    methods = ("pll", "word_l2r", "whole_word", "chain", "elbo", "unmasked")
+    for place, method in enumerate(methods):
+        good, bad = lm.score(list(PAIR), method, base=2, **({"samples": "all"} if method == "elbo" else {}))
+        gain = good.total - bad.total
+        right.barh(place, gain, color=PURPLE if good.normalised else BLUE, alpha=0.8)
+        right.text(gain + 0.2, place, f"{gain:.1f}", va="center")
+    right.set_yticks(range(len(methods)), methods)
+    right.invert_yaxis()
+    right.set(title="how far apart are the two? (bits)", xlim=(0, 13))
+    handles = [plt.Rectangle((0, 0), 1, 1, color=colour, alpha=0.8) for colour in (PURPLE, BLUE)]
+    right.legend(handles, ["log-probability, or a bound", "no probability"], loc="lower right")
+    save("pair")
+
+
+def coloured(lm: besag.LanguageModel) -> None:
+    """A text with each token on the colour of its surprisal, as `score.plot(kind="text")` draws it."""
+    text = (
+        "The language spoken on the island has many words for wind and none for winter. "
+        "The hooligan wrecked the saxophone. It rained all night."
+    )
+    lm.score(text, "word_l2r", base=2).plot(kind="text")
+    save("coloured")
+
+
+def garden_path(lm: besag.LanguageModel) -> None:
+    """From left to right the missing comma costs bits at 'fell'; with both sides in view it costs fewer."""
+    _, axes = plt.subplots(1, 2, figsize=(9, 3.3), sharey=True, layout="constrained")
+    titles = {"chain": "chain: only the left side is shown", "pll": "pll: both sides are shown"}
+    for ax, (method, title) in zip(axes, titles.items(), strict=True):
+        plain, comma = (score.by_word() for score in lm.score(list(GARDEN_PATH), method, base=2))
+        labels = [word.text for word in comma]
+        at = [place for place, label in enumerate(labels) if label != ","]
+        ax.plot(range(len(comma)), [-word.value for word in comma], "o-", color=GREY, label="with the comma", ms=4)
+        ax.plot(at, [-word.value for word in plain], "o-", color=ORANGE, label="without it", ms=4)
+        ax.axvspan(labels.index("fell") - 0.5, labels.index("fell") + 0.5, color=ORANGE, alpha=0.1, lw=0)
+        ax.set_xticks(range(len(labels)), labels, rotation=45, ha="right", rotation_mode="anchor")
+        verb = labels.index("fell")
+        more = [word.text for word in plain].index("fell")
+        ax.text(verb + 0.15, 10.6, f"+{comma[verb].value - plain[more].value:.1f} bits", color=ORANGE)
+        ax.set(title=title, ylim=(0, 11.6))
+    axes[0].set_ylabel("surprisal (bits)")
+    axes[1].legend(loc="upper left", bbox_to_anchor=(0.1, 1.0))
+    save("garden_path")
+
+
+def pieces(lm: besag.LanguageModel) -> None:
+    """One word of six pieces under four methods."""
+    text, word = "The hooligan wrecked the saxophone.", "saxophone"
+    methods = {"pll": BLUE, "word_l2r": ORANGE, "whole_word": GREEN, "chain": PURPLE}
+    _, ax = plt.subplots(figsize=(8, 3.3), layout="constrained")
+    for number, (method, colour) in enumerate(methods.items()):
+        score = lm.score(text, method, base=2)
+        inside = [place for place in range(len(score)) if score.words[place] == score.words[-2]]
+        bits = score.surprisals[inside]
+        x = np.arange(len(inside)) + 0.2 * (number - 1.5)
+        ax.bar(x, bits, 0.18, color=colour, label=f"{method}: {bits.sum():.1f} bits in all")
+    ax.set_xticks(range(len(inside)), [score.tokens[place].replace("▁", "(space)") for place in inside])
+    ax.set(title=f"the six pieces of “{word}” in “{text}”", ylabel="surprisal (bits)")
+    ax.legend()
+    save("pieces")
+
+
+def orders(lm: besag.LanguageModel) -> None:
+    """The chain rule in a hundred random orders: one model, many laws."""
+    text = "The children play in the garden."
+    totals = [lm.score(text, "chain", order="random", seed=seed).total for seed in range(100)]
+    _, ax = plt.subplots(figsize=(8, 3.1), layout="constrained")
+    ax.hist(totals, bins=24, color=BLUE, alpha=0.35)
+    marks = {
+        "left to right": (lm.score(text, "chain"), ORANGE, "-"),
+        "right to left": (lm.score(text, "chain", order="right-to-left"), GREEN, "-"),
+        "most confident first": (lm.score(text, "chain", order="confident"), PURPLE, "--"),
+        "elbo: the mean over all 5,040 orders": (lm.score(text, "elbo", samples="all"), INK, "-"),
+    }
+    for label, (score, colour, dashes) in marks.items():
+        ax.axvline(score.total, color=colour, ls=dashes, lw=1.8, label=f"{label}: {minus(score.total)}")
+    ax.legend(loc="upper left")
+    ax.set(xlabel="log p(x | n) by the chain rule (nats)", ylabel="of 100 random orders", title=f"“{text}”")
+    ax.set_ylim(0, 24)
+    save("orders")
+
+
+def lengths(lm: besag.LanguageModel) -> None:
+    """p(n), fitted on examples/sentences.txt."""
+    texts = (HERE.parent / "examples" / "sentences.txt").read_text(encoding="utf-8").splitlines()
+    law = lm.length_model(texts)
+    n = np.arange(1, 61)
+    _, ax = plt.subplots(figsize=(8, 2.9), layout="constrained")
+    seen = [law.counts.get(int(i), 0) / law.n_texts for i in n]
+    fitted = [math.exp(law.log_prob(int(i))) for i in n]
+    ax.bar(n, seen, color=GREY, alpha=0.45, label="share of the 60 sentences")
+    ax.plot(n, fitted, "o-", color=ORANGE, ms=3, lw=1.3, label="p(n), smoothed: sums to 1")
+    ax.set(xlabel="tokens", ylabel="probability", xlim=(0, 61))
+    ax.legend()
+    save("lengths")
+
+
+def sums(lm: besag.LanguageModel) -> None:
+    """What a score sums to over all sequences, on exact tables: only a probability gives 1."""
+    sequences = [" ".join(f"s{i}" for i in x) for x in itertools.product(range(3), repeat=3)]
+    found: dict[str, list[float]] = {"pll": [], "chain": []}
+    for seed in range(40):
+        exact = besag.load(besag.Table.random(3, 3, seed=seed, concentration=2.0 / (1 + seed % 4)), progress=False)
+        for method, values in found.items():
+            values.append(sum(math.exp(score.total) for score in exact.score(sequences, method)))
+    order = np.argsort(found["pll"])
+    _, ax = plt.subplots(figsize=(8, 2.9), layout="constrained")
+    for (method, values), colour in zip(found.items(), (BLUE, PURPLE), strict=True):
+        ax.plot(np.array(values)[order], "o", color=colour, ms=4.5, label=method)
+    ax.axhline(1, color=GREY, lw=0.8, zorder=0)
+    ax.set(xlabel="40 random laws of three symbols in a row", ylabel="Σ exp(score), 27 sequences", xticks=[])
+    ax.set_ylim(bottom=0)
+    ax.legend(loc="upper left")
+    save("sums")
+
+
+def minus(value: float) -> str:
+    return f"{value:.1f}".replace("-", "−")
+
+
+def save(name: str) -> None:
+    path = HERE / "img" / f"{name}.png"
+    path.parent.mkdir(exist_ok=True)
+    plt.savefig(path, dpi=130, metadata={"Software": None})
+    plt.close()
+    print(f"docs/img/{name}.png  {path.stat().st_size / 1000:.0f} kB")
+
+
+FIGURES = (pair, coloured, garden_path, pieces, orders, lengths, sums)
+
+if __name__ == "__main__":
+    model = besag.load(progress=False)
+    with mpl.rc_context(STYLE):
+        for figure in FIGURES:
+            if not sys.argv[1:] or figure.__name__ in sys.argv[1:]:
+                figure(model)
