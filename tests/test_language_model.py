@@ -125,6 +125,17 @@ def test_given_words_of_one_text_and_of_many(lm):
         lm.score(["s0", "s1"], words=[["s0"]])
 
 
+def test_each_text_may_have_a_context_of_its_own(lm):
+    texts, before, after = ["s0 s1", "s2", "s0"], ["s3", "", "s1 s1"], ["s2", "s3", ""]
+    together = lm.score(texts, method="chain", prefix=before, suffix=after)
+    for text, one, left, right in zip(texts, together, before, after, strict=True):
+        alone = lm.score(text, method="chain", prefix=left, suffix=right)
+        assert one.text == text
+        np.testing.assert_array_equal(one.log_probs, alone.log_probs)
+    with pytest.raises(BesagError, match="2 prefixes or suffixes were given for 3 texts"):
+        lm.score(texts, prefix=["s0", "s1"])
+
+
 def test_choose_compares_whole_sentences_or_options_given_the_rest(lm):
     options = ["s0", "s1 s1", "s2"]
     chosen = lm.choose("s3 {} s3", options, method="pll")

@@ -194,6 +194,9 @@ class Pool:
         )
         return Group(questions, keys[0][0], lengths, asks, order)
 
+    def tokens(self, keys: list[Key]) -> int:
+        return sum(len(self.buckets[key].sequences) * self.buckets[key].length for key in keys)
+
     def together(self, budget: int) -> list[list[Key]]:
         """Buckets as they should run: alone, or starving ones padded together where all fit one batch."""
         groups: list[list[Key]] = []

@@ -29,7 +29,7 @@ __all__ = ["IDLE", "Answers", "Engine", "Idle", "Plan", "Request"]
 T = TypeVar("T")
 
 CPU_TOKENS = 4096  # larger batches fall out of the cache without running faster
-CUDA_FIRST_TOKENS, CUDA_MOST_TOKENS = 16_384, 65_536  # the first batch measures memory; past the last nothing is won
+CUDA_FIRST_TOKENS, CUDA_MOST_TOKENS = 16_384, 131_072  # the first batch measures memory; past the last nothing is won
 WINDOW = 16  # batches' worth of questions that may wait in buckets
 MOST_IN_LINE = 8192  # plans that have begun
 IN_THE_AIR = 2  # groups launched on CUDA whose answers are not fetched yet: the host prepares more while they run
@@ -114,6 +114,7 @@ class Engine:
                 else:
                     line.append(asker := Asker(plan))
                     work.add(asker, asker.advance(None))
+                    work.feed_device()
                     while not line[0].done and too_long():
                         work.bring_forward(line[0])
                 yield from finished()
@@ -233,10 +234,18 @@ class _Work:
             if key and bucket and bucket.load >= self.engine.batch_tokens:
                 touched += self._run([key])
 
+    def feed_device(self) -> None:
+        """While CUDA has nothing to do and a batch's worth waits in several buckets, run the largest group of them."""
+        while self._device_idles() and self.pool.load >= self.engine.batch_tokens:
+            self._run(max(self.pool.together(self.engine.batch_tokens), key=self.pool.tokens))
+
+    def _device_idles(self) -> bool:
+        last = self.flights[-1].event if self.flights else None
+        return self.engine.on_cuda and (last is None or bool(last.query()))  # type: ignore[no-untyped-call]
+
     def bring_forward(self, asker: Asker[T]) -> None:
         """Run the bucket this asker waits in, together with its neighbours if it starves."""
-        groups = self.pool.together(self.engine.batch_tokens)
-        for keys in groups:
+        for keys in self.pool.together(self.engine.batch_tokens):
             if asker.bucket in keys:
                 self._run(keys)
         self._land(0)

@@ -17,7 +17,7 @@ from besag.scores import method as method_named
 from besag.scores.choice import Choice
 from besag.scores.score import parse_base
 from besag.scores.scoring import Scoring, batches
-from besag.vocabulary import WordPolicy
+from besag.vocabulary import Context, WordPolicy
 
 
 def load(
@@ -89,8 +89,8 @@ class LanguageModel:
         method: str | Method = "pll",
         *,
         words: WordPolicy = "tokenizer",
-        prefix: str = "",
-        suffix: str = "",
+        prefix: Context = "",
+        suffix: Context = "",
         separator: str = " ",
         base: str | float = "e",
         rank: bool = False,
@@ -101,7 +101,8 @@ class LanguageModel:
     ) -> Score | list[Score] | Iterator[Score]:
         """Score a text (one `Score`), a list (a list), or any other iterable (an iterator that streams, in order).
 
-        `prefix` and `suffix` are shown but not scored: the score is then conditional on them. `lengths` adds log p(n)
+        `prefix` and `suffix` are shown but not scored: the score is then conditional on them (one for all texts, or a
+        list with one for each). `lengths` adds log p(n)
         to a method that is normalised at a fixed length, so that texts of different lengths compare as probabilities.
         A text that cannot be scored has a `status` that says why and no total; `strict=True` raises instead.
         Further options belong to the method, for example `order="random", seed=1` for `chain`.

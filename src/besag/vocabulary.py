@@ -20,6 +20,7 @@ from besag.errors import BesagError, nearest
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+Context = str | Sequence[str]
 WordPolicy = str | Sequence[Sequence[str] | Sequence[tuple[int, int]]]
 POLICIES = ("tokenizer", "whitespace")
 SPACE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # U+3000 is the last white space there is
@@ -118,11 +119,13 @@ class Vocabulary:
         texts: Sequence[str],
         *,
         words: WordPolicy = "tokenizer",
-        prefix: str = "",
-        suffix: str = "",
+        prefix: Context = "",
+        suffix: Context = "",
         separator: str = " ",
     ) -> list[Encoded]:
         """Each text between `prefix` and `suffix`, as one string with `separator` between parts that are not empty.
+
+        A prefix or suffix is one for all texts, or a list with one for each.
 
         `words` says what a word is: "tokenizer" (the pre-tokenizer's words; white space when the tokenizer has none),
         "whitespace" (a token belongs to the run of characters in which it starts), or one list per text of words or
@@ -131,16 +134,17 @@ class Vocabulary:
         if isinstance(texts, str):
             raise BesagError(f"expected a list of texts, got the text {texts!r}: write [{texts!r}].")
         texts = list(texts)
-        for part in (*texts, prefix, suffix, separator):
+        before, after = (each_with(texts, context) for context in (prefix, suffix))
+        for part in (*texts, *before, *after, separator):
             if not isinstance(part, str):
                 raise BesagError(f"expected text, got {part!r} of type {type(part).__name__}.")
         if isinstance(words, str) and words not in POLICIES:
             raise BesagError(f"no word policy is called {words!r}: {', '.join(POLICIES)}.{nearest(words, POLICIES)}")
         if not texts:
             return []
-        joined = [separator.join(part for part in (prefix, text, suffix) if part) for text in texts]
-        before = [len(prefix) + len(separator) * bool(text) if prefix else 0 for text in texts]
-        spans = [(first, first + len(text)) for first, text in zip(before, texts, strict=True)]
+        joined = [separator.join(filter(None, parts)) for parts in zip(before, texts, after, strict=True)]
+        starts = [len(p) + len(separator) * bool(text) if p else 0 for p, text in zip(before, texts, strict=True)]
+        spans = [(first, first + len(text)) for first, text in zip(starts, texts, strict=True)]
         page = _Page(joined)
         if self._symbols is not None:
             _refuse_strangers(joined, self._symbols)
@@ -151,7 +155,7 @@ class Vocabulary:
         offsets = np.where(special[:, None], 0, np.stack([start, end], axis=1) - page.base[row][:, None])
 
         if not isinstance(words, str):
-            policy, key = "given", _first_overlap(start, end, page.place(_given(words, texts), before))
+            policy, key = "given", _first_overlap(start, end, page.place(_given(words, texts), starts))
         elif words == "tokenizer" and batch.words is not None:
             policy, key = words, batch.words
         else:
@@ -251,6 +255,17 @@ class _Page:
         invented = [index for index in doubled.tolist() if not tokens[index].strip("▁Ġ")]
         end[invented] = start[invented]
         return start, end
+
+
+def each_with(texts: Sequence[str], context: Context) -> Sequence[str]:
+    """The context of each text, from one for all or one for each."""
+    if isinstance(context, str):
+        return [context] * len(texts)
+    if len(context) != len(texts):
+        raise BesagError(
+            f"{len(context)} prefixes or suffixes were given for {len(texts)} texts: give one, or one for each."
+        )
+    return context
 
 
 def _flat(lines: Iterable[Iterable[int]]) -> np.ndarray:

@@ -7,6 +7,7 @@ is not asked about and says why.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
@@ -20,19 +21,36 @@ from besag.scores.passage import Parts, Passage, run_of
 from besag.scores.registry import FIXED_LENGTH, Method
 from besag.scores.score import Score
 from besag.scores.show import REASONS, quoted
-from besag.vocabulary import Encoded, WordPolicy
+from besag.vocabulary import Context, Encoded, WordPolicy
 
 ENCODED_TOGETHER = 512  # texts handed to the tokenizer at a time
 PLANNED_TOGETHER = 2**18  # ids in the copies of texts that one plan asks about
 
 
+@dataclass
 class Scoring:
-    def __init__(
-        self, conditionals: Conditionals, method: Method, words: WordPolicy, prefix: str, suffix: str, separator: str,
-        base: float, rank: bool, entropy: bool, lengths: LengthModel | None, strict: bool,
-    ) -> None:  # fmt: skip
-        name = conditionals.name
-        if method.sees != conditionals.sees:
+    conditionals: Conditionals
+    method: Method
+    words: WordPolicy
+    prefix: Context
+    suffix: Context
+    separator: str
+    base: float
+    rank: bool
+    entropy: bool
+    lengths: LengthModel | None
+    strict: bool
+
+    def __post_init__(self) -> None:
+        self._refuse_misfits(self.method, self.conditionals.name)
+        self.in_context = bool(self.prefix or self.suffix)
+        self.wanted: tuple[Reduction, ...] = (Target(), *[Rank()] * self.rank, *[Entropy()] * self.entropy)
+        self.normalised = self.method.normalised if self.lengths is None else "token sequences of every length"
+        self.normalised += " (a lower bound)" if self.method.bound else ""
+        self.dtype = str(self.conditionals.dtype).removeprefix("torch.")
+
+    def _refuse_misfits(self, method: Method, name: str) -> None:
+        if method.sees != self.conditionals.sees:
             raise BesagError(
                 f"the method {method.name!r} needs a masked model, and {name!r} is a causal one, which sees the left "
                 "side only: use method='causal'"
@@ -40,25 +58,18 @@ class Scoring:
                 else f"the method {method.name!r} needs a causal model, and {name!r} is a masked one: "
                 "use method='chain' for its left-to-right probability"
             )
-        if (rank or entropy) and not method.ranks:
+        if (self.rank or self.entropy) and not method.ranks:
             raise BesagError(f"the method {method.name!r} asks each token many times, so it has no one rank or entropy")
-        if lengths is not None:
-            if method.normalised != FIXED_LENGTH:
-                raise BesagError(
-                    f"p(n) goes with a probability of texts of one length; {method.name!r} gives none: use 'chain'"
-                )
-            if prefix or suffix:
-                raise BesagError("p(n) is the law of whole texts; it cannot be used with a prefix or a suffix")
-            if lengths.fitted_with != name:
-                raise BesagError(f"these lengths were fitted with {lengths.fitted_with!r}, not with {name!r}")
-        self.conditionals, self.method, self.words, self.lengths = conditionals, method, words, lengths
-        self.context = {"prefix": prefix, "suffix": suffix, "separator": separator}
-        self.in_context = bool(prefix or suffix)
-        self.base, self.strict = base, strict
-        self.wanted: tuple[Reduction, ...] = (Target(), *([Rank()] if rank else []), *([Entropy()] if entropy else []))
-        self.normalised = method.normalised if lengths is None else "token sequences of every length"
-        self.normalised += " (a lower bound)" if method.bound else ""
-        self.dtype = str(conditionals.dtype).removeprefix("torch.")
+        if self.lengths is None:
+            return
+        if method.normalised != FIXED_LENGTH:
+            raise BesagError(
+                f"p(n) goes with a probability of texts of one length; {method.name!r} gives none: use 'chain'"
+            )
+        if self.prefix or self.suffix:
+            raise BesagError("p(n) is the law of whole texts; it cannot be used with a prefix or a suffix")
+        if self.lengths.fitted_with != name:
+            raise BesagError(f"these lengths were fitted with {self.lengths.fitted_with!r}, not with {name!r}")
 
     def run(self, engine: Engine, texts: Iterable[str | Idle], total: int | None = None) -> Iterator[Score]:
         """Scores in the order of the texts, each as soon as it and all before it are there."""
@@ -74,16 +85,18 @@ class Scoring:
                 upcoming += 1
 
     def _plans(self, texts: Iterable[str | Idle]) -> Iterator[Plan[dict[int, Score]] | Idle]:
-        numbers = count()
+        encode, numbers = self.conditionals.vocabulary.encode, count()
         at = 0
         for batch in batches(texts):
             if isinstance(batch, Idle):
                 yield batch
                 continue
-            words = self.words if isinstance(self.words, str) else self.words[at : at + len(batch)]
+            here = slice(at, at + len(batch))
             at += len(batch)
+            words = self.words if isinstance(self.words, str) else self.words[here]
+            prefix, suffix = (part if isinstance(part, str) else part[here] for part in (self.prefix, self.suffix))
             shapes: dict[tuple[str, int, bytes], dict[int, Encoded]] = {}
-            for text in self.conditionals.vocabulary.encode(batch, words=words, **self.context):
+            for text in encode(batch, words=words, prefix=prefix, suffix=suffix, separator=self.separator):
                 shape = self._status(text), len(text.ids), text.places.tobytes()
                 shapes.setdefault(shape, {})[next(numbers)] = text
             for (status, length, _), alike in shapes.items():
