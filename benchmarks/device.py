@@ -41,7 +41,7 @@ def main() -> None:
     rate = matmul_rate(size, getattr(torch, dtype), arguments.device)
     texts = {
         f"{arguments.count} SNLI-like": sentences.draw("snli", arguments.count),
-        f"{arguments.mixed_count} mixed, 5–400 words": sentences.draw("mixed", arguments.mixed_count),
+        f"{arguments.spread_count} spread over 5–400 words": sentences.draw("spread", arguments.spread_count),
     }
     machine = {
         "device": torch.cuda.get_device_name() if on_gpu else "cpu",
@@ -176,13 +176,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tiny", action="store_true", help="two small layers and few sentences: a test of this script")
     parser.add_argument("--shapes", default="bert-base,modernbert-base")
     parser.add_argument("--count", type=int, help="sentences of SNLI-like length (10000)")
-    parser.add_argument("--mixed-count", type=int, help="sentences of mixed length (500)")
+    parser.add_argument("--spread-count", type=int, help="sentences of lengths even on a logarithmic scale (500)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", type=Path, help="where the JSON goes")
     arguments = parser.parse_args()
     small = (20, 3) if arguments.tiny else (10_000, 500)
     arguments.count = arguments.count or small[0]
-    arguments.mixed_count = arguments.mixed_count or small[1]
+    arguments.spread_count = arguments.spread_count or small[1]
     arguments.output = arguments.output or RESULTS / f"device{'-tiny' if arguments.tiny else ''}.json"
     return arguments
 

@@ -42,7 +42,7 @@ QUICK = {
 FULL = {
     "shapes": "embedded,bert-base,roberta-base,xlmr-base",
     "count": 48,
-    "mixed_count": 8,
+    "mixed_count": 32,
     "longest": 400,
     "rounds": 5,
     "minutes": 20.0,

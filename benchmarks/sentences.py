@@ -11,6 +11,7 @@ import json
 import os
 from functools import cache
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 
@@ -23,10 +24,19 @@ HYPOTHESIS = (2, 4, 4, 5, 7, 9, 12, 13, 18, 48)
 
 
 def draw(kind: str, count: int, *, longest: int = 400, seed: int = 0) -> list[str]:
-    """`snli`: half premises, half hypotheses. `mixed`: 5 to `longest` words, evenly spread on a logarithmic scale."""
+    """`snli`: half premises, half hypotheses. `mixed` and `spread`: 5 to `longest` words.
+
+    The lengths of `mixed`, many short and a few long, are the quantiles of a log-normal law (median 20 words, σ = 1)
+    and always the longest; those of `spread` are even on a logarithmic scale.
+    """
     if kind == "snli":
         return _snli(count, seed)
-    lengths = np.geomspace(5, longest, count).round().astype(int)
+    if kind == "spread":
+        lengths = np.geomspace(5, longest, count)
+    else:
+        lengths = (20 * np.exp([NormalDist().inv_cdf((rank + 0.5) / count) for rank in range(count)])).clip(5, longest)
+        lengths[-1] = longest
+    lengths = lengths.round().astype(int)
     return pseudo_english(np.random.default_rng(seed).permutation(lengths), seed)
 
 

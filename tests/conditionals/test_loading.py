@@ -144,6 +144,13 @@ def test_a_pair():
     assert isinstance(load_conditionals((tiny("gpt2"), end_of_text_tokenizer())), Causal)
 
 
+def test_a_pair_in_a_precision_that_this_processor_cannot_run(monkeypatch):
+    monkeypatch.setattr("besag.hardware.cpu_failure", lambda dtype: "the trial died")
+    with pytest.warns(UserWarning, match="the trial died"):
+        found = load_conditionals((tiny("bert").bfloat16(), vocabulary("bert").tokenizer))
+    assert found.dtype == torch.float32
+
+
 def test_a_pair_that_is_none():
     words = vocabulary("bert").tokenizer
     assert "a tuple of 3" in refusal((tiny("bert"), words, words))

@@ -17,7 +17,7 @@ from besag.conditionals.contract import Conditionals
 from besag.conditionals.network import USABLE, check_ids, longest
 from besag.conditionals.transformer import NO_MASK, Transformer
 from besag.errors import BesagError
-from besag.hardware import choose_device, choose_dtype
+from besag.hardware import LOW_PRECISION, choose_device, choose_dtype
 from besag.vocabulary import Vocabulary
 
 NETWORKS: dict[str, type[Transformer] | type[Causal]] = {"masked": Transformer, "causal": Causal}
@@ -120,6 +120,8 @@ def _from_pair(
             )
     if device is not None:
         network = network.to(choose_device(device))
+    if dtype is None and network.dtype in LOW_PRECISION:
+        dtype = network.dtype  # which a CPU may not be able to compute in
     if dtype is not None:
         network = network.to(choose_dtype(dtype, network.device))
     built = saved.architecture(network.config, type(network).__name__)
