@@ -259,7 +259,7 @@ class _Page:
 
 def each_with(texts: Sequence[str], context: Context) -> Sequence[str]:
     """The context of each text, from one for all or one for each."""
-    if isinstance(context, str):
+    if isinstance(context, str) or not isinstance(context, Sequence):  # the latter is refused with all that is no text
         return [context] * len(texts)
     if len(context) != len(texts):
         raise BesagError(

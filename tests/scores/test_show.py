@@ -20,8 +20,7 @@ def test_the_table_reads_as_expected():
         "log p   −1.00   −2.00 −3.00   −4.00   −5.00\n"
         "rank        1       2     3       4       5\n"
         "\n"
-        "total −15.00 nats · pll: not a probability · pseudo-perplexity 20.09\n"
-        "5 tokens · tiny"
+        "total −15.00 nats · pll: not a probability · pseudo-perplexity 20.09 · 5 tokens · tiny"
     )
 
 
