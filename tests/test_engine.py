@@ -208,6 +208,21 @@ def test_an_endless_source_streams_from_a_bounded_number_of_plans(monkeypatch):
     results.close()
 
 
+def test_the_first_in_line_does_not_wait_until_its_bucket_fills():
+    taken = 0
+
+    def source():
+        nonlocal taken
+        for number in itertools.count():
+            taken += 1
+            yield one(random_questions(np.random.default_rng(number), 3, 3 if number else 2), Target())
+
+    results = Engine(Arbitrary(3), batch_tokens=30).run(source())
+    next(results)
+    assert taken < 60
+    results.close()
+
+
 def test_identical_questions_without_end_do_not_pile_up():
     taken = 0
 

@@ -31,6 +31,7 @@ T = TypeVar("T")
 CPU_TOKENS = 4096  # larger batches fall out of the cache without running faster
 CUDA_FIRST_TOKENS, CUDA_MOST_TOKENS = 16_384, 131_072  # the first batch measures memory; past the last nothing is won
 WINDOW = 16  # batches' worth of questions that may wait in buckets
+PATIENCE = {"cpu": 2, "mps": 4, "cuda": 16}  # batches that may run while the first in line waits
 MOST_IN_LINE = 8192  # plans that have begun
 IN_THE_AIR = 2  # groups launched on CUDA whose answers are not fetched yet: the host prepares more while they run
 HEAD_BYTES = {"cpu": 2**26, "cuda": 2**30, "mps": 2**28}  # logits in memory at a time
@@ -104,8 +105,12 @@ class Engine:
 
         def too_long() -> bool:
             """Are too many questions waiting, too many plans, or has the first in line waited while others ran?"""
-            patience = WINDOW * self.batch_tokens
-            return work.pool.load > patience or len(line) >= MOST_IN_LINE or self.tokens_run - first_since > patience
+            waited = self.tokens_run - first_since
+            return (
+                work.pool.load > WINDOW * self.batch_tokens
+                or len(line) >= MOST_IN_LINE
+                or waited > PATIENCE[self.conditionals.device.type] * self.batch_tokens
+            )
 
         try:
             for plan in plans:

@@ -24,7 +24,6 @@ from besag.scores.show import REASONS, quoted
 from besag.vocabulary import Context, Encoded, WordPolicy
 
 ENCODED_TOGETHER = 512  # texts handed to the tokenizer at a time
-PLANNED_TOGETHER = 2**18  # ids in the copies of texts that one plan asks about
 
 
 @dataclass
@@ -75,7 +74,7 @@ class Scoring:
         """Scores in the order of the texts, each as soon as it and all before it are there."""
         waiting: dict[int, Score] = {}
         upcoming = 0
-        for done in engine.run(self._plans(texts), total, size=len):
+        for done in engine.run(self._plans(engine, texts), total, size=len):
             waiting.update(done)
             while upcoming in waiting:
                 score = waiting.pop(upcoming)
@@ -84,7 +83,7 @@ class Scoring:
                 yield score
                 upcoming += 1
 
-    def _plans(self, texts: Iterable[str | Idle]) -> Iterator[Plan[dict[int, Score]] | Idle]:
+    def _plans(self, engine: Engine, texts: Iterable[str | Idle]) -> Iterator[Plan[dict[int, Score]] | Idle]:
         encode, numbers = self.conditionals.vocabulary.encode, count()
         at = 0
         for batch in batches(texts):
@@ -101,7 +100,10 @@ class Scoring:
                 shapes.setdefault(shape, {})[next(numbers)] = text
             for (status, length, _), alike in shapes.items():
                 members = list(alike.items())
-                together = max(1, PLANNED_TOGETHER // max(1, length * len(members[0][1].places)))
+                copies = max(1, length * len(members[0][1].places))  # tokens that one text asks to run, in most methods
+                together = max(
+                    1, engine.batch_tokens // copies
+                )  # a plan waits for all of its texts: no more than a batch
                 for start in range(0, len(members), together):
                     yield self._plan(status, dict(members[start : start + together]))
 
