@@ -181,6 +181,16 @@ def test_long_adaptive_plans_do_not_recurse():
     assert len(next(Engine(Arbitrary(2), batch_tokens=1).run([adaptive(2, 1500)]))) == 1500
 
 
+def test_one_set_of_questions_of_any_integer_type():
+    law = Arbitrary(3)
+    questions = random_questions(np.random.default_rng(5), 3, 4)
+    short = questions._replace(ids=questions.ids.to(torch.int32))
+    for asked in (questions, short):
+        answers = Engine(law).answer(asked, WANTED)
+        for number, expected in enumerate(by_hand(law, questions)):
+            assert answers["target"][number] == pytest.approx(expected["target"])
+
+
 def test_an_empty_request_is_answered_with_nothing():
     def plan() -> Plan[str]:
         empty = np.empty(0, dtype=np.int64)

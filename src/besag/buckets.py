@@ -110,10 +110,10 @@ class _Bucket:
         return max(len(self.sequences) * self.length, self.asked)
 
     def add(self, asker: Asker[Any], request: Request) -> None:
-        record: NDArray[Any] = request.ids
+        record: NDArray[Any] = np.asarray(request.ids, np.int64)
         row, count, sequences = request.row, len(record), self.sequences
         if request.context:
-            parts = {"ids": request.ids, **request.context}
+            parts = {"ids": record, **request.context}
             flat = [np.ascontiguousarray(parts[key]).reshape(count, -1).view(np.uint8) for key, _, _ in self.layout]
             record = np.concatenate(flat, 1)
         asked = np.bincount(row, minlength=count)

@@ -70,9 +70,9 @@ class Engine:
     def answer(self, questions: Questions, reduce: Reduction | Sequence[Reduction]) -> Answers:
         """Answer one set of questions now."""
         wanted = tuple(reduce) if isinstance(reduce, Sequence) else (reduce,)
-        target, uniform = (None if part is None else part.numpy() for part in (questions.target, questions.uniform))
-        context = {name: part.numpy() for name, part in questions.context.items()}
-        ids, row, place = questions.ids.numpy(), questions.row.numpy(), questions.place.numpy()
+        ids, row, place = (part.numpy(force=True) for part in (questions.ids, questions.row, questions.place))
+        target, uniform = (None if t is None else t.numpy(force=True) for t in (questions.target, questions.uniform))
+        context = {name: part.numpy(force=True) for name, part in questions.context.items()}
 
         def plan() -> Plan[Answers]:
             return (yield Request(wanted, ids, row, place, target, uniform, context))
