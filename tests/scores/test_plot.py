@@ -40,6 +40,7 @@ def test_every_text_can_be_drawn(pyplot, kind, name):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")
         axes.figure.canvas.draw()
+    assert np.asarray(axes.figure.canvas.buffer_rgba())[..., :3].std() > 1  # something was drawn on the white page
 
 
 @pytest.mark.parametrize("kind", ["line", "text"])
