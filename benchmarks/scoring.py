@@ -221,7 +221,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--shapes", help="comma-separated: embedded, bert-base, roberta-base, xlmr-base, modernbert-base"
     )
-    parser.add_argument("--sets", default="snli,mixed", help="comma-separated: snli, mixed")
+    parser.add_argument("--sets", default="snli,mixed", help="comma-separated: snli, mixed, spread")
     parser.add_argument("--contenders", default=";".join(NAMES), help="semicolon-separated")
     parser.add_argument("--count", type=int, help="sentences in the set snli")
     parser.add_argument("--mixed-count", type=int, help="sentences in the set mixed")
