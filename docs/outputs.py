@@ -56,14 +56,14 @@ def embedded() -> Any:
 def stage() -> Iterator[None]:
     """The repository's root as the working folder, a terminal of fixed width, and one embedded model for everybody."""
     import besag
-    from besag.scores import ALIASES, METHODS
+    from besag.scores import METHODS
 
     shared, load = embedded(), besag.load
 
     def load_once(model: Any = None, **options: Any) -> Any:
         return load(model, **options) if model is not None or any(options.values()) else shared
 
-    as_before = mock.patch.dict(METHODS), mock.patch.dict(ALIASES), mock.patch.dict(os.environ, TERMINAL)  # afterwards
+    as_before = mock.patch.dict(METHODS), mock.patch.dict(METHODS.aliases), mock.patch.dict(os.environ, TERMINAL)  # afterwards
     with chdir(ROOT), as_before[0], as_before[1], as_before[2], mock.patch.object(besag, "load", load_once):
         yield
 

@@ -32,10 +32,12 @@ def _keys(names: list[str]) -> list[str]:
         if name in BIBTEX:
             keys[name] = None
             continue
-        from besag.scores import ALIASES, METHODS
+        from besag.joints import CONSTRUCTIONS
+        from besag.scores import METHODS
 
-        known = METHODS.get(ALIASES.get(name, name))
+        known = CONSTRUCTIONS.get(name) or METHODS.get(METHODS.aliases.get(name, name))
         if known is None:
-            raise BesagError(f"there is no method {name!r} to cite.{nearest(name, [*METHODS, *ALIASES, *BIBTEX])}")
+            guess = nearest(name, [*METHODS, *METHODS.aliases, *CONSTRUCTIONS, *BIBTEX])
+            raise BesagError(f"there is no method {name!r} to cite.{guess}")
         keys.update(dict.fromkeys(known.cite))
     return [*(key for key in keys if key != BESAG), BESAG]

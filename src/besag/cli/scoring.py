@@ -34,6 +34,7 @@ class Scorer:
 
 def method_options(names: Sequence[str], **given: object) -> dict[str, Method]:
     """The methods asked for, each with those of the given options that it takes; one that none takes is an error."""
+    import besag.joints  # noqa: F401 (registers its own method)
     from besag.scores import METHODS, method
 
     options = {option: _number(value) for option, value in given.items() if value is not None}

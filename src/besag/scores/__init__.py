@@ -3,7 +3,7 @@
 from besag.scores import causal, chain, elbo, pll, unmasked, whole_word, word_l2r  # noqa: F401 (they register themselves)
 from besag.scores.corpora import Corpus, corpus
 from besag.scores.length import LengthModel
-from besag.scores.registry import ALIASES, METHODS, Method, method, register
+from besag.scores.registry import METHODS, Method, method, register
 from besag.scores.score import Score
 
-__all__ = ["ALIASES", "METHODS", "Corpus", "LengthModel", "Method", "Score", "corpus", "method", "register"]
+__all__ = ["METHODS", "Corpus", "LengthModel", "Method", "Score", "corpus", "method", "register"]

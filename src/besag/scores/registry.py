@@ -6,7 +6,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
 
-from besag.errors import BesagError, nearest
+from besag.registry import Registry
 from besag.scores.passage import Passage, Scoring
 
 FIXED_LENGTH = "token sequences of this length"
@@ -36,26 +36,11 @@ class Method(ABC):
         return True
 
 
-METHODS: dict[str, type[Method]] = {}
-ALIASES: dict[str, str] = {}
-
-
-def register(method: type[Method]) -> type[Method]:
-    METHODS[method.name] = method
-    ALIASES.update(dict.fromkeys(method.aliases, method.name))
-    return method
+METHODS: Registry[type[Method]] = Registry("scoring method")
+register = METHODS.register
 
 
 def method(name: str, **options: object) -> Method:
     """The method of that name or alias, with its options set; a wrong one is answered with the nearest right one."""
-    known = METHODS.get(ALIASES.get(name, name))
-    if known is None:
-        raise BesagError(
-            f"there is no scoring method {name!r}.{nearest(name, [*METHODS, *ALIASES])} Methods: {', '.join(METHODS)}"
-        )
-    fields = [field.name for field in dataclasses.fields(known)]
-    for option in options:
-        if option not in fields:
-            takes = f"it takes {', '.join(fields)}" if fields else "it takes no options"
-            raise BesagError(f"the method {known.name!r} has no option {option!r}: {takes}.{nearest(option, fields)}")
-    return known(**options)
+    METHODS.refuse_unknown(name, options)
+    return METHODS.find(name)(**options)

@@ -1,0 +1,84 @@
+"""A fixed point θ = G(θ) of a map that lowers an objective, found faster and never uphill.
+
+Anderson's scheme: of the last few steps, take the combination whose residuals cancel best, in a norm weighted by how much
+each coordinate matters. A proposal that would raise the objective beyond rounding is dropped for the plain step, and the
+memory with it, so the objective falls at every accepted point, as it does without acceleration.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from besag.errors import BesagError
+
+MEMORY = 20  # steps combined
+TOLERANCE = {torch.float32: 1e-6, torch.float64: 1e-9}  # of a residual, where none is asked for
+RIDGE = 1e-10  # of the least squares, relative: keeps a combination of nearly equal steps finite
+
+
+class Step(NamedTuple):
+    image: Tensor  # (d,) G(θ)
+    objective: float  # at θ
+    rounding: float  # of the objective
+    weight: Tensor  # (d,) how much each coordinate matters
+    change: float  # how far G(θ) is from θ, in the user's terms
+
+
+class Found(NamedTuple):
+    theta: Tensor  # (d,)
+    step: Step  # taken from there
+    iterations: int  # how often G was evaluated
+
+
+def fixed_point(
+    step: Callable[[Tensor], Step],
+    start: Tensor,
+    *,
+    enough: Callable[[Tensor, Step], bool],
+    limit: int,
+    memory: int = MEMORY,
+) -> Found:
+    """Go on until `enough(θ, step from θ)`, or until G was evaluated `limit` times; memory=0 takes plain steps only."""
+    theta, taken, iterations = start, step(start), 1
+    images: deque[Tensor] = deque(maxlen=memory + 1)
+    residuals: deque[Tensor] = deque(maxlen=memory + 1)
+    while iterations < limit and not enough(theta, taken):
+        images.append(taken.image.double())
+        residuals.append(taken.image.double() - theta.double())
+        proposal = taken.image
+        if memory and len(images) > 1:
+            proposal = _combine(images, residuals, taken.weight).to(theta.dtype)
+        new, iterations = step(proposal), iterations + 1
+        if not new.objective <= taken.objective + taken.rounding and proposal is not taken.image:  # uphill, or nan
+            proposal = taken.image
+            images.clear()
+            residuals.clear()
+            new, iterations = step(proposal), iterations + 1
+        theta, taken = proposal, new
+    return Found(theta, taken, iterations)
+
+
+def _combine(images: deque[Tensor], residuals: deque[Tensor], weight: Tensor) -> Tensor:
+    """The last image, less the combination of earlier differences that explains the last residual best."""
+    difference = torch.diff(torch.stack([*residuals]), dim=0) * weight.double()  # (h, d)
+    gram = difference @ difference.T  # (h, h)
+    ridge = RIDGE * gram.diagonal().sum() * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
+    share = torch.linalg.lstsq(gram + ridge, (difference @ (residuals[-1] * weight.double()))[:, None]).solution[:, 0]
+    return images[-1] - share @ torch.diff(torch.stack([*images]), dim=0)
+
+
+def refuse_nonsense(tolerance: float | None, limit: int) -> None:
+    if (tolerance is not None and not tolerance > 0) or limit < 1:
+        raise BesagError(f"tolerance={tolerance} and limit={limit} must be positive")
+
+
+def convergence(residual: float, tolerance: float, iterations: int) -> str:
+    """The status of an iteration that ended with this residual."""
+    if residual <= tolerance:
+        return "ok"
+    return f"not converged: residual {residual:.1e} after {iterations} readings, {tolerance:.0e} wanted"

@@ -1,0 +1,183 @@
+"""Passes over all cells of a pair: each reads log A and log B once, a block of rows at a time.
+
+Nothing of size m × k is made, so what fits in memory is decided by log A and log B alone. This is the plain form, in
+torch's threads on a CPU and on any other device; on CUDA the same passes are Triton kernels (`kernels.py`), tested to
+give the same numbers. Sums over cells are kept in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from besag.errors import BesagError
+from besag.joints.law import Law, harmonic
+from besag.joints.unaries import Unaries
+
+BLOCK_CELLS = {"cpu": 2**18, "cuda": 2**24, "mps": 2**22}  # a block and its temporaries stay in the cache of a core
+LEAST = 1e-37  # a sum of float32 probabilities below this is noise
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _blocks(unaries: Unaries) -> Iterator[slice]:
+    m, k = unaries.shape
+    step = max(1, BLOCK_CELLS[unaries.log_a.device.type] // max(k, 1))
+    return (slice(start, min(start + step, m)) for start in range(0, m, step))
+
+
+def on_device(plain: F) -> F:
+    """Use the Triton kernel of the same name where the numbers are float32 on CUDA."""
+
+    def chosen(unaries: Unaries, *args: Any, **kwargs: Any) -> Any:
+        if unaries.log_a.is_cuda and unaries.log_a.dtype == torch.float32:
+            from besag.joints import kernels
+
+            if kernels.AVAILABLE:
+                return getattr(kernels, plain.__name__)(unaries, *args, **kwargs)
+        return plain(unaries, *args, **kwargs)
+
+    chosen.__doc__, chosen.__name__, chosen.plain = plain.__doc__, plain.__name__, plain  # type: ignore[attr-defined]
+    return chosen  # type: ignore[return-value]
+
+
+@on_device
+def marginals(unaries: Unaries, law: Law) -> tuple[Tensor, Tensor]:
+    """log Σ_y q(x, y), (m,), and log Σ_x q(x, y), (k,); whatever the total is."""
+    rows = torch.empty_like(law.row)
+    columns = torch.full_like(law.column, -torch.inf)
+    for at in _blocks(unaries):
+        cells = law.cells(unaries, at)  # (r, k)
+        rows[at] = torch.logsumexp(cells, 1)
+        columns = torch.logaddexp(columns, torch.logsumexp(cells, 0))
+    return rows, columns
+
+
+class Sweep(NamedTuple):
+    rows: Tensor  # (m,) log Σ_y r·σ(right − left)
+    columns: Tensor  # (k,) log Σ_x r·σ(left − right)
+    potential: float  # −Σ r·h(left, right)
+
+
+@on_device
+def sweep(unaries: Unaries, law: Law) -> Sweep:
+    """One reading for Arnold-Gokhale: with r = A·e^column + B·e^row, both marginals of r·e^h and its share of the objective.
+
+    The marginals are left + rows and right + columns. Written this way the sums are near 1 at the fixed point, so they
+    can be taken in probability space though a marginal may be as small as 1e-60.
+    """
+    assert law.left is not None and law.right is not None
+    rows = torch.empty_like(law.row)
+    columns = torch.zeros_like(law.column, dtype=torch.float64)
+    potential = 0.0
+    for at in _blocks(unaries):
+        left, right = law.left[at][:, None], law.right
+        r = (unaries.log_a[at] + law.column).exp_().add_((unaries.log_b[at] + law.row[at][:, None]).exp_())
+        potential -= float((r * harmonic(left, right)).sum(dtype=torch.float64))
+        e = (left - right).clamp_(-80.0, 80.0).exp_()
+        r /= 1 + e
+        rows[at] = r.sum(1)
+        columns += r.mul_(e).sum(0)
+    return Sweep(rows.clamp_min(LEAST).log(), columns.clamp_min(LEAST).log().to(law.column.dtype), potential)
+
+
+@on_device
+def total_variation(unaries: Unaries, first: Law, second: Law) -> float:
+    """½ Σ |q − q'| of two normalised laws."""
+    total = 0.0
+    for at in _blocks(unaries):
+        difference = first.cells(unaries, at).exp() - second.cells(unaries, at).exp()
+        total += float(difference.abs().sum(dtype=torch.float64))
+    return total / 2
+
+
+@on_device
+def count_above(unaries: Unaries, law: Law, threshold: float) -> int:
+    """How many cells have log q above the threshold."""
+    return sum(int((law.cells(unaries, at) > threshold).sum()) for at in _blocks(unaries))
+
+
+class Divergences(NamedTuple):
+    """How far the conditionals of q are from A and B, for every context, in nats; and the entropy of q."""
+
+    forward_a: Tensor  # (k,) KL(A(·|y) ‖ q(·|y))
+    reverse_a: Tensor  # (k,) KL(q(·|y) ‖ A(·|y))
+    jsd_a: Tensor  # (k,) Jensen-Shannon divergence of the two
+    forward_b: Tensor  # (m,) the same of B(·|x) and q(·|x)
+    reverse_b: Tensor  # (m,)
+    jsd_b: Tensor  # (m,)
+    entropy: float  # −Σ q log q
+
+
+@on_device
+def divergences(unaries: Unaries, law: Law, log_u: Tensor, log_v: Tensor) -> Divergences:
+    """`law` is normalised and has the marginals log_u, log_v."""
+    of_a = torch.zeros(3, len(log_v), dtype=torch.float64, device=log_v.device)
+    of_b = torch.zeros(3, len(log_u), dtype=torch.float64, device=log_u.device)
+    entropy = 0.0
+    for at in _blocks(unaries):
+        q = law.cells(unaries, at)  # (r, k)
+        entropy -= float(_times(q.exp(), q).sum(dtype=torch.float64))
+        for into, axis, p, given in (
+            (of_a, 0, unaries.log_a[at], q - log_v),
+            (of_b[:, at], 1, unaries.log_b[at], q - log_u[at][:, None]),
+        ):
+            into += torch.stack([part.sum(axis) for part in _compare(p, given)])
+    return Divergences(*of_a.clamp_min(0).to(log_v.dtype), *of_b.clamp_min(0).to(log_u.dtype), entropy)
+
+
+def _compare(p: Tensor, q: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Cell by cell: what is summed to the forward and reverse KL and the Jensen-Shannon divergence of e^p and e^q."""
+    exp_p, exp_q = p.exp(), q.exp()
+    mean = torch.logaddexp(p, q) - 0.6931471805599453
+    return (
+        _times(exp_p, p - q),
+        _times(exp_q, q - p),
+        (_times(exp_p, p - mean) + _times(exp_q, q - mean)) / 2,
+    )
+
+
+def _times(probability: Tensor, log: Tensor) -> Tensor:
+    """probability · log, which is 0 where the probability is (even when the log is infinite)."""
+    return torch.where(probability > 0, probability * log, 0.0)
+
+
+@on_device
+def incompatibility(unaries: Unaries) -> float:
+    """Arnold and Press: the mean over cells of (log C + log C.. − log C_x. − log C_.y)², C = A/B; 0 iff compatible."""
+    rows = torch.empty_like(unaries.hidden_a)
+    columns = torch.full_like(unaries.hidden_b, -torch.inf)
+    for at in _blocks(unaries):
+        ratio = _ratio(unaries, at)
+        rows[at] = torch.logsumexp(ratio, 1)
+        columns = torch.logaddexp(columns, torch.logsumexp(ratio, 0))
+    whole, total = torch.logsumexp(rows, 0), 0.0
+    for at in _blocks(unaries):
+        deviation = _ratio(unaries, at) + whole - rows[at][:, None] - columns
+        total += float(deviation.square().sum(dtype=torch.float64))
+    return total / (unaries.shape[0] * unaries.shape[1])
+
+
+def _ratio(unaries: Unaries, at: slice) -> Tensor:
+    ratio = unaries.log_a[at] - unaries.log_b[at]
+    if not bool(ratio.isfinite().all()):
+        raise BesagError("compatibility is measured on positive conditionals, and one here is 0")
+    return ratio
+
+
+def top(unaries: Unaries, law: Law, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The `count` likeliest cells, likeliest first: log q, row, column."""
+    m, k = unaries.shape
+    count = min(count, m * k)
+    best = torch.empty(0, dtype=law.row.dtype, device=law.row.device)
+    where = torch.empty(0, dtype=torch.long, device=law.row.device)
+    for at in _blocks(unaries):
+        cells = law.cells(unaries, at).flatten()
+        values, places = cells.topk(min(count, len(cells)))
+        best, where = torch.cat([best, values]), torch.cat([where, places + at.start * k])
+        best, order = best.sort(descending=True, stable=True)
+        best, where = best[:count], where[order][:count]
+    return best, where // k, where % k

@@ -1,0 +1,45 @@
+"""What a construction of a joint is: its fields are its options, `build` its mathematics."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple
+
+from torch import Tensor
+
+from besag.joints.law import Law
+from besag.joints.unaries import Unaries
+from besag.registry import Registry
+
+
+class Built(NamedTuple):
+    law: Law  # normalised
+    log_u: Tensor  # (m,) the log marginal of a
+    log_v: Tensor  # (k,) of b
+    status: str = "ok"  # or why the numbers are not final: "not converged: …"
+    facts: Mapping[str, float | int | str] = {}  # iterations, residual, pivot, spread …; nobody writes to the default
+
+
+@dataclasses.dataclass(frozen=True)
+class Construction(ABC):
+    """Subclass, decorate with `@CONSTRUCTIONS.register`, and it is in the Python API, the command line and the study."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    formula: ClassVar[str]
+    exact: ClassVar[bool]  # does it give back the joint when the conditionals are those of one?
+    cite: ClassVar[tuple[str, ...]] = ("torroba2023",)
+
+    @abstractmethod
+    def build(self, unaries: Unaries) -> Built:
+        """The joint of two places from their conditionals."""
+
+
+CONSTRUCTIONS: Registry[type[Construction]] = Registry("joint construction")
+
+
+def construction(name: str, **options: object) -> Construction:
+    CONSTRUCTIONS.refuse_unknown(name, options)
+    return CONSTRUCTIONS.find(name)(**options)
