@@ -63,8 +63,9 @@ def stage() -> Iterator[None]:
     def load_once(model: Any = None, **options: Any) -> Any:
         return load(model, **options) if model is not None or any(options.values()) else shared
 
-    as_before = mock.patch.dict(METHODS), mock.patch.dict(METHODS.aliases), mock.patch.dict(os.environ, TERMINAL)  # afterwards
-    with chdir(ROOT), as_before[0], as_before[1], as_before[2], mock.patch.object(besag, "load", load_once):
+    methods, names = mock.patch.dict(METHODS), mock.patch.dict(METHODS.aliases)  # both as before when it is over
+    terminal = mock.patch.dict(os.environ, TERMINAL)
+    with chdir(ROOT), methods, names, terminal, mock.patch.object(besag, "load", load_once):
         yield
 
 

@@ -1,4 +1,4 @@
-"""Things known by name: scoring methods, joint constructions. A wrong name or option is answered with the nearest one."""
+"""Things known by name: scoring methods, joint constructions. A wrong name is answered with the nearest right one."""
 
 from __future__ import annotations
 
@@ -39,6 +39,5 @@ class Registry(dict[str, K]):
         for option in options:
             if option not in own:
                 takes = f"it takes {', '.join(own)}" if own else "it takes no options"
-                raise BesagError(
-                    f"the {self.what} {self.find(name).name!r} has no option {option!r}: {takes}.{nearest(option, own)}"
-                )
+                known = self.aliases.get(name, name)
+                raise BesagError(f"the {self.what} {known!r} has no option {option!r}: {takes}.{nearest(option, own)}")

@@ -16,8 +16,9 @@ from besag.joints.unaries import Unaries
 
 sizes = st.tuples(st.integers(2, 9), st.integers(2, 9), st.integers(0, 10_000))
 VARIANTS = [
-    ("mlm", {}), ("order", {}), ("order", {"direction": "ab"}), ("order", {"direction": "ba"}), ("order", {"weight": 0.2}),
-    ("mrf", {}), ("mrf_local", {}), ("hcb", {}), ("hcb", {"top": 3}), ("hcb", {"pivot": "one"}), ("hcb", {"pivot": 1}),
+    ("mlm", {}), ("order", {}), ("order", {"direction": "ab"}), ("order", {"direction": "ba"}),
+    ("order", {"weight": 0.2}), ("mrf", {}), ("mrf_local", {}), ("hcb", {}), ("hcb", {"top": 3}),
+    ("hcb", {"pivot": "one"}), ("hcb", {"pivot": 1}),
     ("ag", {}), ("ag", {"weights": "marginal"}), ("ag", {"paper": True}), ("ag", {"accelerate": False, "limit": 5000}),
     ("stationary", {}), ("stationary", {"accelerate": False}),
 ]  # fmt: skip

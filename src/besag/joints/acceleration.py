@@ -1,8 +1,8 @@
 """A fixed point θ = G(θ) of a map that lowers an objective, found faster and never uphill.
 
-Anderson's scheme: of the last few steps, take the combination whose residuals cancel best, in a norm weighted by how much
-each coordinate matters. A proposal that would raise the objective beyond rounding is dropped for the plain step, and the
-memory with it, so the objective falls at every accepted point, as it does without acceleration.
+Anderson's scheme: of the last few steps, take the combination whose residuals cancel best, in a norm weighted by how
+much each coordinate matters. A proposal that would raise the objective beyond rounding is dropped for the plain step,
+and the memory with it, so the objective falls at every accepted point, as it does without acceleration.
 """
 
 from __future__ import annotations
@@ -65,11 +65,13 @@ def fixed_point(
 
 def _combine(images: deque[Tensor], residuals: deque[Tensor], weight: Tensor) -> Tensor:
     """The last image, less the combination of earlier differences that explains the last residual best."""
-    difference = torch.diff(torch.stack([*residuals]), dim=0) * weight.double()  # (h, d)
-    gram = difference @ difference.T  # (h, h)
-    ridge = RIDGE * gram.diagonal().sum() * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
-    share = torch.linalg.lstsq(gram + ridge, (difference @ (residuals[-1] * weight.double()))[:, None]).solution[:, 0]
-    return images[-1] - share @ torch.diff(torch.stack([*images]), dim=0)
+    weighted = torch.stack([*residuals]) * weight.double()  # (h + 1, d)
+    weighted[:-1] = torch.diff(weighted, dim=0)
+    gram = (weighted[:-1] @ weighted.T).cpu()  # (h, h + 1): a system so small is solved faster on the host
+    ridge = RIDGE * gram.diagonal().sum() * torch.eye(len(gram), dtype=gram.dtype)
+    share = torch.linalg.lstsq(gram[:, :-1] + ridge, gram[:, -1:]).solution[:, 0].to(weight.device)
+    combined: Tensor = images[-1] - share @ torch.diff(torch.stack([*images]), dim=0)
+    return combined
 
 
 def refuse_nonsense(tolerance: float | None, limit: int) -> None:

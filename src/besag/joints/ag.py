@@ -2,16 +2,17 @@
 
     minimise  F(q) = Σ_y w(y) KL(A(·|y) ‖ q(·|y)) + Σ_x w'(x) KL(B(·|x) ‖ q(·|x))
 
-With r = w(y) A + w'(x) B the minimum is where  q = r / (w(y)/v(y) + w'(x)/u(x)),  u and v the marginals of q. F is convex
-in log q, so there is one such q, whatever the start. Only u and v are iterated: with ũ = u/w', ṽ = v/w the joint is
-q = r·ũṽ/(ũ+ṽ)/Z, one reading of A and B gives the marginals of that, and they are the next u and v. This step never raises
-F; the accelerated one falls back to it where it would.
+With r = w(y) A + w'(x) B the minimum is where  q = r / (w(y)/v(y) + w'(x)/u(x)),  u and v the marginals of q. F is
+convex in log q, so there is one such q, whatever the start. Only u and v are iterated: with ũ = u/w', ṽ = v/w the
+joint is q = r·ũṽ/(ũ+ṽ)/Z, one reading of A and B gives the marginals of that, and they are the next u and v. This step
+never raises F; the accelerated one falls back to it where it would.
 
-`weights`: "uniform" weighs every context alike, as the paper does, so that most of the fit is spent on contexts that never
-occur; "marginal" weighs a context by its probability when both places are hidden. `paper=True` takes 40 plain steps from
-the uniform joint. The residual is the total variation between q and its own update.
+`weights`: "uniform" weighs every context alike, as the paper does, so that most of the fit is spent on contexts that
+never occur; "marginal" weighs a context by its probability when both places are hidden. `paper=True` takes 40 plain
+steps from the uniform joint. The residual is the total variation between q and its own update.
 
-Not to be confused with a maximum-likelihood fit (no data is seen) or with the law of a Gibbs sampler (see `stationary`).
+Not to be confused with a maximum-likelihood fit (no data is seen) or with the law of a Gibbs sampler (see
+`stationary`).
 """
 
 from __future__ import annotations
@@ -25,9 +26,7 @@ from torch import Tensor
 
 from besag.errors import BesagError, nearest
 from besag.joints import passes
-from besag.joints.acceleration import (
-    MEMORY, TOLERANCE, Found, Step, convergence, fixed_point, refuse_nonsense,
-)  # fmt: skip
+from besag.joints.acceleration import MEMORY, TOLERANCE, Found, Step, convergence, fixed_point, refuse_nonsense
 from besag.joints.law import Law
 from besag.joints.registry import CONSTRUCTIONS, Built, Construction
 from besag.joints.unaries import Unaries
@@ -94,12 +93,13 @@ class _Solver:
 
     def __init__(self, unaries: Unaries, row: Tensor, column: Tensor) -> None:
         self.unaries, self.row, self.column = unaries, row, column  # log w' of a's tokens, log w of b's
-        self.weights = torch.cat([row, column]).exp()
+        self.log_weights = torch.cat([row, column])
 
     def start(self) -> Tensor:
         """From the uniform joint."""
         m, k = self.unaries.shape
-        return torch.cat([-math.log(m) - self.row, -math.log(k) - self.column])
+        uniform = torch.cat([torch.full_like(self.row, -math.log(m)), torch.full_like(self.column, -math.log(k))])
+        return uniform - self.log_weights
 
     def law(self, theta: Tensor) -> Law:
         m = len(self.row)
@@ -109,12 +109,13 @@ class _Solver:
         swept = passes.sweep(self.unaries, self.law(theta))
         marginals = theta + torch.cat([swept.rows, swept.columns])  # times Z
         log_z = torch.logsumexp(marginals[: len(self.row)].double(), 0)
-        objective = swept.potential + float((self.weights * marginals).sum(dtype=torch.float64))
-        image = marginals - log_z.to(marginals.dtype) - torch.cat([self.row, self.column])
-        before, after = ((part + torch.cat([self.row, self.column])).exp() for part in (theta, image))
-        change = float((after - before).abs().sum(dtype=torch.float64)) / 4  # mean of both marginals' variation
-        rounding = ROUNDING[theta.dtype] * abs(float(swept.potential))
-        return Step(image, float(objective), rounding, after.sqrt().sqrt(), change)
+        image = marginals - log_z.to(marginals.dtype) - self.log_weights
+        before, after = ((part + self.log_weights).exp() for part in (theta, image))
+        variation = (after - before).abs().sum(dtype=torch.float64) / 4  # mean of both marginals'
+        entropy = (self.log_weights.exp() * marginals).sum(dtype=torch.float64)
+        potential = torch.as_tensor(swept.potential, device=theta.device)
+        numbers = torch.stack([potential, potential + entropy, variation]).tolist()  # the device is waited for once
+        return Step(image, numbers[1], ROUNDING[theta.dtype] * abs(numbers[0]), after.sqrt().sqrt(), numbers[2])
 
     def residual(self, theta: Tensor, step: Step) -> float:
         """Total variation between q and its own update."""
@@ -127,7 +128,7 @@ class _Solver:
         return law.scaled(-torch.logsumexp((theta[: len(self.row)] + swept.rows).double(), 0).to(theta.dtype))
 
     def built(self, found: Found, status: str, residual: float) -> Built:
-        marginals = found.step.image + torch.cat([self.row, self.column])
+        marginals = found.step.image + self.log_weights
         m = len(self.row)
         facts = {"iterations": found.iterations, "residual": residual}
         return Built(self.normalised(found.theta), marginals[:m], marginals[m:], status, facts)

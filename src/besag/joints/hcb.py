@@ -3,12 +3,12 @@
     q(x, y) = A(x|y)·v(y),    v(y) ∝ B(y|x*) / A(x*|y)
 
 Exact when the conditionals are compatible, whatever the pivot. When they are not, every pivot gives another joint, and
-a→b and b→a differ: `spread` says by how much, as the mean total variation between the joints of the ten likeliest pivots and
-this one.
+a→b and b→a differ: `spread` says by how much, as the mean total variation between the joints of the ten likeliest
+pivots and this one.
 
-`pivot`: "both" takes the likeliest token with both places hidden, "one" the likeliest with only the first hidden (the text
-must have its own token at the second), a number is a token's id. `top` > 1 averages the joints of so many pivots, each
-weighted by its probability.
+`pivot`: "both" takes the likeliest token with both places hidden, "one" the likeliest with only the first hidden (the
+text must have its own token at the second), a number is a token's id. `top` > 1 averages the joints of so many pivots,
+each weighted by its probability.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How good a joint is: at the text's own tokens (perplexity), and as a summary of the model's conditionals (divergence).
+"""How good a joint is: at the text's own tokens (perplexity), and as a summary of the conditionals (divergence).
 
     P-NLL = −½ log q(x, y)                       U-NLL = −½ [log q(x|y) + log q(y|x)]        at the text's own x, y
     gold  = ½ [D(A(·|y), q(·|y)) + D(B(·|x), q(·|x))]                                        at the text's own contexts
@@ -10,6 +10,7 @@ with D the forward KL(model ‖ q), the reverse, and the Jensen-Shannon divergen
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
@@ -39,12 +40,13 @@ class Metrics(NamedTuple):
 def measure(unaries: Unaries, built: Built) -> Metrics:
     found = passes.divergences(unaries, built.law, built.log_u, built.log_v)
     sides = [(found.forward_a, found.forward_b), (found.reverse_a, found.reverse_b), (found.jsd_a, found.jsd_b)]
-    everywhere = [float(torch.cat(side).mean(dtype=torch.float64)) for side in sides]
+    everywhere = _three(float(torch.cat(side).mean(dtype=torch.float64)) for side in sides)
     information = max(0.0, _entropy(built.log_u) + _entropy(built.log_v) - found.entropy)
     if unaries.gold is None:
-        return Metrics(*[math.nan] * 5, *everywhere, found.entropy, information, 0)
+        nowhere = _three([math.nan] * 3)
+        return Metrics(math.nan, math.nan, *nowhere, *everywhere, found.entropy, information, 0)
     x, y = unaries.gold
-    here = [float(of_a[y] + of_b[x]) / 2 for of_a, of_b in sides]
+    here = _three(float(of_a[y] + of_b[x]) / 2 for of_a, of_b in sides)
     log_q = float(built.law.cells(unaries, slice(x, x + 1), slice(y, y + 1)))
     unary = log_q - (float(built.log_u[x]) + float(built.log_v[y])) / 2
     rank = 1 + passes.count_above(unaries, built.law, log_q)
@@ -57,6 +59,11 @@ def own_unary_nll(unaries: Unaries) -> float:
         return math.nan
     x, y = unaries.gold
     return -float(unaries.log_a[x, y] + unaries.log_b[x, y]) / 2
+
+
+def _three(values: Iterable[float]) -> tuple[float, float, float]:
+    forward, reverse, jensen_shannon = values
+    return forward, reverse, jensen_shannon
 
 
 def _entropy(log_p: Tensor) -> float:

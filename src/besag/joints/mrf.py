@@ -1,7 +1,8 @@
 """The Markov random field of the raw logits: log q(x, y) = logit_a(x|y) + logit_b(y|x) − log Z.
 
-The "MRF" of the paper. Logits are conditionals up to a constant for each context, so this depends on the constants that
-the network happens to produce. Wrong even for compatible conditionals; kept because it is what BERT was once said to be.
+The "MRF" of the paper. Logits are conditionals up to a constant for each context, so this depends on the constants
+that the network happens to produce. Wrong even for compatible conditionals; kept because it is what BERT was once said
+to be.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The product of the conditionals: log q(x, y) = log A(x|y) + log B(y|x) − log Z.
 
-The "MRF_L" of the paper. It counts the dependence twice: for compatible conditionals q ∝ p(x,y)²/(p(x)p(y)), which is p only
-where the places are independent.
+The "MRF_L" of the paper. It counts the dependence twice: for compatible conditionals q ∝ p(x,y)²/(p(x)p(y)), which is
+p only where the places are independent.
 """
 
 from __future__ import annotations

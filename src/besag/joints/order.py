@@ -2,8 +2,8 @@
 
     a→b:  q(x, y) = p_ab(x)·B(y|x)        b→a:  q(x, y) = p_ab(y)·A(x|y)        both:  (1 − weight)·(b→a) + weight·(a→b)
 
-p_ab is the model's answer with both places hidden. Each order is a joint of its own; where they differ, the conditionals
-are incompatible (with the two-mask answer or with each other).
+p_ab is the model's answer with both places hidden. Each order is a joint of its own; where they differ, the
+conditionals are incompatible (with the two-mask answer or with each other).
 """
 
 from __future__ import annotations

@@ -64,12 +64,13 @@ class Sweep(NamedTuple):
 
 @on_device
 def sweep(unaries: Unaries, law: Law) -> Sweep:
-    """One reading for Arnold-Gokhale: with r = A·e^column + B·e^row, both marginals of r·e^h and its share of the objective.
+    """One reading for Arnold-Gokhale: both marginals of r·e^h and the objective's share of h, r = A·e^column + B·e^row.
 
     The marginals are left + rows and right + columns. Written this way the sums are near 1 at the fixed point, so they
     can be taken in probability space though a marginal may be as small as 1e-60.
     """
-    assert law.left is not None and law.right is not None
+    assert law.left is not None
+    assert law.right is not None
     rows = torch.empty_like(law.row)
     columns = torch.zeros_like(law.column, dtype=torch.float64)
     potential = 0.0
@@ -126,7 +127,8 @@ def divergences(unaries: Unaries, law: Law, log_u: Tensor, log_v: Tensor) -> Div
             (of_b[:, at], 1, unaries.log_b[at], q - log_u[at][:, None]),
         ):
             into += torch.stack([part.sum(axis) for part in _compare(p, given)])
-    return Divergences(*of_a.clamp_min(0).to(log_v.dtype), *of_b.clamp_min(0).to(log_u.dtype), entropy)
+    given_b, given_a = of_a.clamp_min(0).to(log_v.dtype), of_b.clamp_min(0).to(log_u.dtype)
+    return Divergences(given_b[0], given_b[1], given_b[2], given_a[0], given_a[1], given_a[2], entropy)
 
 
 def _compare(p: Tensor, q: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -24,7 +24,7 @@ class Built(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Construction(ABC):
-    """Subclass, decorate with `@CONSTRUCTIONS.register`, and it is in the Python API, the command line and the study."""
+    """Subclass, decorate with `@CONSTRUCTIONS.register`: it is in the Python API, the command line and the study."""
 
     name: ClassVar[str]
     title: ClassVar[str]

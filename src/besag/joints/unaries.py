@@ -3,9 +3,9 @@
     A[x, y] = p(a = x | b = y)   each column sums to 1 over the m outcomes of a
     B[x, y] = p(b = y | a = x)   each row sums to 1 over the k outcomes of b
 
-Both are held once, as logarithms, indexed [x, y]; nothing else here is of size m × k. Outcomes that are left out (special
-tokens, tokens outside the candidate sets) are renormalised away in the same manner for everybody, and `lost` says how
-much mass that was.
+Both are held once, as logarithms, indexed [x, y]; nothing else here is of size m × k. Outcomes that are left out
+(special tokens, tokens outside the candidate sets) are renormalised away in the same manner for everybody, and `lost`
+says how much mass that was.
 """
 
 from __future__ import annotations

@@ -1,0 +1,219 @@
+"""Every construction on one pair of places, by every metric: which predicts the text, which keeps the model's word.
+
+| column | what it is, in nats unless it is a perplexity |
+|---|---|
+| P-NLL, P-PPL | of the text's own two tokens together, each counted half |
+| U-NLL, U-PPL | of each given the other; "model's own" is the masked model itself, which has no joint |
+| G-KL, A-KL | KL from the model's conditionals to the joint's: at the text's own contexts, and the mean over all |
+| MI | mutual information of the two places |
+
+Knows which constructions there are and their variants. Refuses to know how any of them works.
+"""
+
+from __future__ import annotations
+
+import html as markup
+import math
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from besag.errors import BesagError, nearest, require
+from besag.joints import metrics, pair_plot, pair_show, passes
+from besag.joints.registry import CONSTRUCTIONS, Construction, construction
+from besag.scores.record import json_number
+from besag.scores.score import exponential
+from besag.scores.show import amount, number, visible, wrapped
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+    from besag.joints.pair import PairJoint
+
+OWN = "model's own"
+BEST = "* the best of its column"
+VARIANTS: Mapping[str, tuple[Mapping[str, Any], ...]] = {  # what is compared beside the usual options
+    "order": ({"direction": "ab"}, {"direction": "ba"}),
+    "ag": ({"weights": "marginal"},),
+}
+GOLD = {"pair_nll", "pair_ppl", "unary_nll", "unary_ppl", "gold_forward", "gold_reverse", "gold_jsd", "rank",
+        "log_prob"}  # fmt: skip
+SHOWN_GOLD = {"pair_ppl": "P-PPL", "unary_ppl": "U-PPL", "gold_forward": "G-KL", "all_forward": "A-KL",
+              "all_jsd": "A-JSD", "mutual_information": "MI", "rank": "rank"}  # fmt: skip
+SHOWN = {"top": "likeliest", "top_prob": "prob", "all_forward": "A-KL", "all_jsd": "A-JSD", "entropy": "entropy",
+         "mutual_information": "MI"}  # fmt: skip
+LOWER_IS_BETTER = {"pair_ppl", "unary_ppl", "gold_forward", "all_forward", "all_jsd", "rank"}
+
+
+def usual() -> Iterator[Construction]:
+    """All constructions in the order of the registry, and the variants that are worth a row of their own."""
+    for name in CONSTRUCTIONS:
+        yield construction(name)
+        for options in VARIANTS.get(name, ()):
+            yield construction(name, **options)
+
+
+def each(joint: PairJoint, constructions: Iterable[str | Construction] | None = None) -> Iterator[PairJoint]:
+    """The joints by every construction, one at a time, from the same conditionals."""
+    for one in usual() if constructions is None else constructions:
+        yield joint.by(construction(one) if isinstance(one, str) else one)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Joints of the same two places by different constructions; `comparison["ag"]` is one of them."""
+
+    joints: tuple[PairJoint, ...]
+
+    @classmethod
+    def of(cls, joint: PairJoint, constructions: Iterable[str | Construction] | None = None) -> Comparison:
+        joints = tuple(each(joint, constructions))
+        if not joints:
+            raise BesagError(f"a comparison needs a construction: {', '.join(CONSTRUCTIONS)}")
+        return cls(joints)
+
+    def __getitem__(self, label: str) -> PairJoint:
+        found = {pair_show.label(joint.construction): joint for joint in self.joints}
+        if label not in found:
+            raise BesagError(f"{label!r} was not compared: {', '.join(found)} were.{nearest(label, found)}")
+        return found[label]
+
+    @property
+    def status(self) -> str:
+        """ "ok", or which constructions did not finish."""
+        unfinished = [joint for joint in self.joints if joint.status != "ok"]
+        return "; ".join(f"{pair_show.label(joint.construction)} {joint.status}" for joint in unfinished) or "ok"
+
+    @cached_property
+    def incompatibility(self) -> float:
+        """Arnold and Press: 0 iff the model's conditionals belong to one joint; nan where one of them is 0."""
+        try:
+            return passes.incompatibility(self.joints[0].unaries)
+        except BesagError:
+            return math.nan
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a construction, and the model's own conditionals; what is not there is missing, never 0."""
+        rows = [_row(joint) for joint in self.joints]
+        unaries = self.joints[0].unaries
+        if unaries.gold is None:
+            return [{name: value for name, value in row.items() if name not in GOLD} for row in rows]
+        own = metrics.own_unary_nll(unaries)
+        nothing = dict.fromkeys(rows[0])
+        return [
+            *rows,
+            {**nothing, "construction": OWN, "unary_nll": own, "unary_ppl": exponential(own), "status": "ok"},
+        ]
+
+    @property
+    def brief(self) -> dict[str, str]:
+        """The columns that matter most, and what a reader sees above them."""
+        return SHOWN if self.joints[0].gold is None else SHOWN_GOLD
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: the rows, and what they are about."""
+        first = self.joints[0]
+        return {
+            "text": first.places.encoded.text,
+            "positions": [int(at) for at in first.places.positions],
+            "gold": None if first.gold is None else [str(token) for token in first.gold[:2]],
+            "normalised": first.normalised,
+            "lost": first.lost._asdict(),
+            "incompatibility": json_number(self.incompatibility),
+            "status": self.status,
+            "unit": "nats",
+            "model": first.model,
+            "dtype": first.dtype,
+            "rows": [{name: _json(value) for name, value in row.items()} for row in self.rows],
+        }
+
+    def to_pandas(self) -> DataFrame:
+        """One row a construction; `frame.attrs` says what the numbers are."""
+        pandas = require("pandas", extra="eval")
+        frame: DataFrame = pandas.DataFrame(self.rows).set_index("construction")
+        whole = ("rank", "iterations") if self.joints[0].gold else ("iterations",)
+        frame = frame.astype(dict.fromkeys(whole, "Int64"))
+        frame.attrs.update({name: value for name, value in self.to_dict().items() if name != "rows"})
+        return frame
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Bars: P-NLL and U-NLL of every construction, or, without a text of its own, A-KL and mutual information."""
+        return pair_plot.bars(self, ax)
+
+    def __repr__(self) -> str:
+        width, first = shutil.get_terminal_size().columns, self.joints[0]
+        shown = pair_show.aligned(self._cells(), left=(0,) if first.gold else (0, 1))
+        title, facts = wrapped(pair_show.title(first), width), wrapped([*self.facts(), BEST], width)
+        return f"{title}\n\n{shown}\n\n{facts}"
+
+    def _repr_html_(self) -> str:
+        head, *rows = ([markup.escape(cell) for cell in row] for row in self._cells())
+        names = "".join(f"<th>{name}</th>" for name in head)
+        lines = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+        return (
+            f'<div dir="auto">{markup.escape(" · ".join(pair_show.title(self.joints[0])))}</div>'
+            f"<table><thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table>"
+            f'<div style="opacity:.75;font-size:85%">{markup.escape(" · ".join([*self.facts(), BEST]))}</div>'
+        )
+
+    def facts(self) -> list[str]:
+        """What a reader must know about the rows, most important first."""
+        first, measured = self.joints[0], f"{self.incompatibility:.3g}"
+        return [
+            *(fact for joint in self.joints for fact in pair_show.warning(joint)),
+            f"probabilities of {first.normalised}",
+            "incompatibility of the model's conditionals (Arnold-Press) "
+            + ("not measured: one of them is 0" if measured == "nan" else measured),
+            first.model,
+            first.dtype,
+        ]
+
+    def _cells(self) -> list[list[str]]:
+        """What a reader is shown: the columns that matter most, the best of each marked."""
+        columns = self.brief
+        best = {
+            name: min(row[name] for row in self.rows if row[name] is not None) for name in LOWER_IS_BETTER & {*columns}
+        }
+        lines = [
+            [row["construction"], *(_shown(name, row[name], best.get(name)) for name in (*columns, "iterations"))]
+            for row in self.rows
+        ]
+        return [["", *columns.values(), "iterations"], *lines]
+
+
+def _row(joint: PairJoint) -> dict[str, Any]:
+    measured, [top] = joint.metrics()._asdict(), joint.top(1)
+    pair, unary = measured.pop("pair_nll"), measured.pop("unary_nll")
+    return {
+        "construction": pair_show.label(joint.construction),
+        "pair_nll": pair,
+        "pair_ppl": exponential(pair),
+        "unary_nll": unary,
+        "unary_ppl": exponential(unary),
+        **measured,
+        "log_prob": joint.gold.log_prob if joint.gold else None,
+        "top": f"{visible(top.a)} {visible(top.b)}",
+        "top_prob": top.prob,
+        "iterations": joint.built.facts.get("iterations"),
+        "residual": joint.built.facts.get("residual"),
+        "status": joint.status,
+    }
+
+
+def _shown(name: str, value: float | int | str | None, best: float | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    mark = "" if best is None else "*" if value == best else " "
+    if name == "top_prob":
+        return pair_show.percent(value)
+    if isinstance(value, int):
+        return f"{value:,}{mark}"
+    return (amount(value) if name.endswith("ppl") else number(value, 3)) + mark
+
+
+def _json(value: Any) -> Any:
+    return json_number(value) if isinstance(value, float) else value
