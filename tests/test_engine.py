@@ -1,4 +1,5 @@
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.laws import Arbitrary, Counting
 
+import besag.batches
 import besag.buckets
 import besag.engine
 from besag import noise
@@ -14,7 +16,7 @@ from besag.conditionals.contract import Questions
 from besag.conditionals.table import Table
 from besag.engine import IDLE, Engine, Plan, Request
 from besag.errors import BesagError
-from besag.reductions import Entropy, Rank, Row, Sample, Target, Top
+from besag.reductions import Entropy, Logit, Rank, Row, Sample, Target, Top
 
 
 def random_questions(generator: np.random.Generator, width: int, length: int) -> Questions:
@@ -313,7 +315,7 @@ def test_nan_is_never_silent():
 
 
 def test_the_head_runs_in_chunks(monkeypatch):
-    monkeypatch.setitem(besag.engine.HEAD_BYTES, "cpu", 2 * 4 * 3)  # two rows of three
+    monkeypatch.setitem(besag.batches.HEAD_BYTES, "cpu", 2 * 4 * 3)  # two rows of three
     law = Counting(Arbitrary(3))
     sizes = []
     inner = law.head
@@ -353,3 +355,139 @@ def test_progress_goes_to_stderr_only_when_wanted(capsys):
     asked = [random_questions(np.random.default_rng(n), 3, 4) for n in range(3)]
     list(Engine(Arbitrary(3), progress=False).run(one(q, Target()) for q in asked))
     assert capsys.readouterr() == ("", "")
+
+
+def test_several_targets_an_ask():
+    law = Arbitrary(4)
+    generator = np.random.default_rng(3)
+    asked = [random_questions(generator, 4, 3)._replace(uniform=None) for _ in range(6)]
+    many = [
+        q._replace(target=torch.from_numpy(generator.integers(0, 4, (len(q.row), t)))) for t in (1, 2, 5) for q in asked
+    ]
+    got = list(Engine(law, batch_tokens=20).run(one(q, Target(), Logit()) for q in (*asked, *many)))  # pooled by shape
+    for questions, answers in zip((*asked, *many), got, strict=True):
+        assert answers["target"].shape == tuple(questions.target.shape)
+        for number, (row, place) in enumerate(zip(questions.row.tolist(), questions.place.tolist(), strict=True)):
+            context, target = questions.ids[row].tolist(), questions.target[number].numpy()
+            np.testing.assert_allclose(answers["target"][number], law.log_probs(context, place)[target], atol=1e-12)
+            np.testing.assert_allclose(answers["logit"][number], law.logits(context, place)[target], atol=1e-12)
+
+
+def streamed(engine: Engine, questions: Questions, *reduce) -> dict[str, torch.Tensor]:
+    """What a stream hands over, put together, and a check that every ask comes once in order."""
+    parts: list[dict[str, torch.Tensor]] = []
+    upcoming = 0
+
+    def take(asks: slice, kept: dict[str, torch.Tensor]) -> None:
+        nonlocal upcoming
+        assert asks.start == upcoming
+        upcoming = asks.stop
+        assert all(len(value) == asks.stop - asks.start for value in kept.values())
+        parts.append(kept)
+
+    engine.stream(questions, reduce, take)
+    assert upcoming == len(questions.row)
+    return {key: torch.cat([part[key] for part in parts]) for key in parts[0]}
+
+
+def sorted_questions(count: int = 20, length: int = 3) -> Questions:
+    """Sequences of one length, each asked about some hidden places, several times and in no order of places."""
+    generator = np.random.default_rng(count)
+    ids = generator.integers(0, 3, (count, length))
+    ids[:, [0, length - 1]] = 3
+    row = np.sort(generator.integers(0, count, 2 * count))  # some are not asked at all
+    place = generator.choice([0, length - 1], len(row))
+    target, uniform = generator.integers(0, 3, len(row)), generator.random(len(row))
+    ids, row, place, target, uniform = (torch.from_numpy(part) for part in (ids, row, place, target, uniform))
+    return Questions(ids, row, place, target, uniform=uniform)
+
+
+@given(st.integers(1, 100), st.integers(1, 10))
+def test_a_stream_hands_over_what_a_run_answers(batch_tokens, rows_at_a_time):
+    questions = sorted_questions()
+    expected = Engine(Arbitrary(3)).answer(questions, WANTED)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(besag.batches.HEAD_BYTES, "cpu", rows_at_a_time * 4 * 3)
+        got = streamed(Engine(Arbitrary(3), batch_tokens=batch_tokens), questions, *WANTED)
+    for key, value in expected.items():
+        np.testing.assert_array_equal(got[key].numpy(), value)
+
+
+def test_a_stream_runs_each_sequence_once_in_full_batches():
+    law = Counting(Arbitrary(3))
+    questions = Questions(torch.tensor([[3, 1, 2]] * 40), torch.arange(40), torch.zeros(40, dtype=torch.long))
+    streamed(Engine(law, batch_tokens=30), questions, Row())
+    assert [len(batch) for batch in law.batches] == [10] * 4  # as they are: nothing is shared
+    assert law.head_rows == 40
+
+
+def test_a_stream_survives_running_out_of_memory():
+    questions = sorted_questions(30)
+    expected = Engine(Arbitrary(3)).answer(questions, Row())["row"]
+    engine, got = Engine(Narrow(3)), torch.full(expected.shape, torch.nan, dtype=torch.float64)
+
+    def take(asks: slice, kept: dict[str, torch.Tensor]) -> None:
+        got[asks] = kept["row"]
+
+    engine.stream(questions, Row(), take)
+    assert engine.batch_tokens <= 3 * 3 * 1.5
+    np.testing.assert_array_equal(got.numpy(), expected)
+    with pytest.raises(BesagError, match="one sequence of 3 tokens does not fit"):
+        Engine(Narrow(0)).stream(questions, Row(), take)
+
+
+def test_memory_that_runs_out_in_the_taker_halves_the_batch_too():
+    questions = Questions(torch.tensor([[3, 1, 2]] * 40), torch.arange(40), torch.zeros(40, dtype=torch.long))
+    taken = []
+
+    def take(asks: slice, kept: dict[str, torch.Tensor]) -> None:
+        if asks.stop - asks.start > 10:
+            raise MemoryError
+        taken.append((asks.start, asks.stop))
+
+    Engine(Arbitrary(3)).stream(questions, Row(), take)
+    assert taken == [(start, start + 10) for start in range(0, 40, 10)]
+
+
+def test_a_stream_is_never_silent_about_nan():
+    class Nan(Arbitrary):
+        def head(self, rows):
+            return torch.where(torch.arange(len(rows))[:, None] == 3, torch.nan, rows)
+
+    with pytest.raises(BesagError, match="answered with NaN"):
+        streamed(Engine(Nan(3)), sorted_questions(), Row())
+
+    class Zero(Arbitrary):
+        def head(self, rows):
+            return torch.where(torch.arange(3) == 1, -torch.inf, rows)
+
+    rows = streamed(Engine(Zero(3)), sorted_questions(), Row())["row"]  # probability 0 is a number
+    assert bool((rows[:, 1] == -torch.inf).all())
+
+
+def test_streamed_asks_come_sorted():
+    questions = sorted_questions()
+    with pytest.raises(BesagError, match="sorted"):
+        streamed(Engine(Arbitrary(3)), questions._replace(row=questions.row.flip(0)), Row())
+
+
+def test_a_stream_of_nothing():
+    empty = torch.empty(0, dtype=torch.long)
+    Engine(Arbitrary(3)).stream(
+        Questions(empty.view(0, 4), empty, empty), Row(), lambda asks, kept: pytest.fail("taken")
+    )
+
+
+def test_a_stream_shows_its_progress_only_when_wanted(capsys):
+    class Slow(Arbitrary):
+        def rows(self, questions):
+            time.sleep(0.06)
+            return super().rows(questions)
+
+    streamed(Engine(Arbitrary(3), batch_tokens=3, progress=False), sorted_questions(), Row())
+    assert capsys.readouterr() == ("", "")
+    streamed(Engine(Slow(3), batch_tokens=3, progress=True), sorted_questions(), Row())
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "/20 [" in err
+    assert "sequence/s" in err

@@ -20,7 +20,8 @@ from besag.reductions import Reduction
 T = TypeVar("T")
 Answers: TypeAlias = dict[str, NDArray[Any]]
 _Part: TypeAlias = tuple[str, np.dtype[Any], tuple[int, ...]]  # name, type and shape of what comes with a sequence
-Key: TypeAlias = tuple[tuple[Reduction, ...], int, tuple[_Part, ...], tuple[bool, bool]]
+_Shape: TypeAlias = tuple[int, ...] | None  # of what comes with one ask; None where nothing does
+Key: TypeAlias = tuple[tuple[Reduction, ...], int, tuple[_Part, ...], tuple[_Shape, _Shape]]
 
 NO_CONTEXT: tuple[_Part, ...] = ()
 
@@ -35,7 +36,7 @@ class Request(NamedTuple):
     ids: NDArray[np.int64]  # (N, L)
     row: NDArray[np.int64]  # (M,)
     place: NDArray[np.int64]  # (M,)
-    target: NDArray[np.int64] | None = None  # (M,)
+    target: NDArray[np.int64] | None = None  # (M,), or (M, t) for t tokens an ask
     uniform: NDArray[np.float64] | None = None  # (M,)
     context: Mapping[str, NDArray[Any]] = MappingProxyType({})  # (N, ...)
 
@@ -81,10 +82,11 @@ class Group(NamedTuple):
 
     def hand_out(self, answers: Answers) -> list[tuple[Asker[Any], Request | None]]:
         """Give every asker its share, in the order it asked; return what they ask next."""
-        unsorted = {}
-        for key, values in answers.items():
-            unsorted[key] = np.empty_like(values)
-            unsorted[key][self.order] = values
+        unsorted = dict(answers)
+        if bool((np.diff(self.order) < 0).any()):  # otherwise nothing was moved, and whole rows are dear to copy
+            for key, values in answers.items():
+                unsorted[key] = np.empty_like(values)
+                unsorted[key][self.order] = values
         asked, start = [], 0
         for ask in self.asks:
             stop = start + len(ask.row)
@@ -150,7 +152,8 @@ class Pool:
         length, context = request.ids.shape[1], NO_CONTEXT
         if request.context:
             context = tuple((name, part.dtype, part.shape[1:]) for name, part in sorted(request.context.items()))
-        key = request.reduce, length, context, (request.target is not None, request.uniform is not None)
+        shapes = [None if part is None else part.shape[1:] for part in (request.target, request.uniform)]
+        key = request.reduce, length, context, (shapes[0], shapes[1])
         bucket = self.buckets.get(key)
         if bucket is None:
             bucket = self.buckets[key] = _Bucket(length, context)

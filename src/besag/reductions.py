@@ -22,13 +22,22 @@ class Chunk(NamedTuple):
     logits: Tensor  # (h, V) float32 at least
     normaliser: Tensor  # (h,) logsumexp of the row
     which: Tensor  # (m,) the row each ask looks at
-    target: Tensor | None  # (m,)
+    target: Tensor | None  # (m,), or (m, t) where each ask names t tokens
     uniform: Tensor | None  # (m,) float64 in (0, 1)
 
-    def target_logits(self) -> Tensor:  # (m,)
+    def target_logits(self) -> Tensor:  # (m,) or (m, t)
         if self.target is None:
             raise BesagError("this reduction looks at a target token, but the questions name none")
-        return self.logits[self.which, self.target]
+        return self.logits[_beside(self.which, self.target), self.target]
+
+    def per_ask(self, per_row: Tensor) -> Tensor:  # (h, …) -> (m, …)
+        """What each ask gets of what its row has. Every row is looked at, so h asks in order look at one each."""
+        return per_row if len(self.which) == len(self.logits) else per_row[self.which]
+
+
+def _beside(per_ask: Tensor, target: Tensor) -> Tensor:
+    """(m,) as it goes with (m,) or (m, t) targets."""
+    return per_ask.view(-1, *[1] * (target.ndim - 1))
 
 
 class Reduction(Protocol):
@@ -40,7 +49,8 @@ class Target:
     """log p(target)."""
 
     def __call__(self, chunk: Chunk) -> Mapping[str, Tensor]:
-        return {"target": chunk.target_logits() - chunk.normaliser[chunk.which]}
+        logits = chunk.target_logits()
+        return {"target": logits - _beside(chunk.normaliser[chunk.which], logits)}
 
 
 @dataclass(frozen=True)
@@ -52,11 +62,39 @@ class Logit:
 
 
 @dataclass(frozen=True)
+class Energy:
+    """log Σ exp of the raw logits: what normalises the row (for a table: the log probability of what is shown)."""
+
+    def __call__(self, chunk: Chunk) -> Mapping[str, Tensor]:
+        return {"energy": chunk.normaliser[chunk.which]}
+
+
+@dataclass(frozen=True)
 class Row:
     """The whole row of log-probabilities, (m, V)."""
 
     def __call__(self, chunk: Chunk) -> Mapping[str, Tensor]:
         return {"row": (chunk.logits - chunk.normaliser[:, None])[chunk.which]}
+
+
+@dataclass(frozen=True, eq=False)  # holds a tensor, so it is only the same as itself
+class Outcomes:
+    """The row of some tokens alone, renormalised over them, (m, |ids|).
+
+    With it their energy, log Σ exp of their raw logits, and their share, the log of the probability that they hold.
+    """
+
+    ids: Tensor | None  # (|ids|,) on the device of the logits; None: all of them
+
+    def __call__(self, chunk: Chunk) -> Mapping[str, Tensor]:
+        if self.ids is None:
+            log_probs, energy = chunk.logits - chunk.normaliser[:, None], chunk.normaliser
+        else:
+            logits = chunk.logits.index_select(-1, self.ids)  # (h, |ids|)
+            energy = torch.logsumexp(logits, -1)
+            log_probs = logits.sub_(energy.where(energy > -torch.inf, 0)[:, None])  # all impossible, not all NaN
+        kept = {"outcomes": log_probs, "outcome_energy": energy, "share": energy - chunk.normaliser}
+        return {key: chunk.per_ask(value) for key, value in kept.items()}
 
 
 @dataclass(frozen=True)
@@ -75,6 +113,8 @@ class Rank:
     """The target's rank: 1 is the model's first choice; equals share the better rank."""
 
     def __call__(self, chunk: Chunk) -> Mapping[str, Tensor]:
+        if chunk.target is not None and chunk.target.ndim > 1:
+            raise BesagError(f"a rank is one target's; {chunk.target.shape[1]} are named here for each ask")
         return {"rank": 1 + (chunk.logits[chunk.which] > chunk.target_logits()[:, None]).sum(-1)}
 
 

@@ -24,7 +24,7 @@ class Questions(NamedTuple):
     ids: Tensor  # (N, L), the mask id where a place is hidden
     row: Tensor  # (M,) which sequence
     place: Tensor  # (M,) which position of it
-    target: Tensor | None = None  # (M,) the token whose probability, logit or rank is wanted
+    target: Tensor | None = None  # (M,) or (M, t) the tokens whose probability, logit or rank is wanted
     context: Mapping[str, Tensor] = NOTHING  # (N, ...) token types, attention mask, an encoder's source ...
     uniform: Tensor | None = (
         None  # (M,) float64 in (0, 1): the noise of a draw, a function of (seed, chain, step, place)

@@ -81,25 +81,40 @@ class Passage:
         text = np.flatnonzero(~self.texts[0].special)
         return int(text[0]), len(self.texts[0].ids) - 1 - int(text[-1])
 
-    def ask(self, hide: Bools, row: Ints, index: Ints, *more: Reduction) -> Asking:
+    def ask(
+        self,
+        hide: Bools,
+        row: Ints,
+        index: Ints,
+        *more: Reduction,
+        shown: Ints | None = None,
+        target: Ints | None = None,
+    ) -> Asking:
         """Ask about place index[m] in copy row[m] of each text, where copy r hides the places with hide[r].
 
         hide is (K, n), or (B, K, n) where it differs between texts; row and index are (M,), or (B, M); answers (B, M).
+        shown, (B, K, n), are the tokens that the copies show at places not hidden, and target, (B, M) or (B, M, t), the
+        tokens asked for; both are the text's own unless given.
         """
         texts, length = self.ids.shape
         hidden = np.zeros((texts, hide.shape[-2], length), bool)  # (B, K, L)
         hidden[:, :, run_of(self.places)] = hide
         row, place = np.broadcast_to(row, (texts, row.shape[-1])), self.places[index]
         place = np.broadcast_to(place, row.shape)  # (B, M)
-        target = np.take_along_axis(self.ids, place, 1)
-        ids: Ints = self.ids[:, None]  # (B, 1, L)
+        if target is None:
+            target = np.take_along_axis(self.ids, place, 1)
+        ids: Ints = self.ids[:, None]  # (B, 1, L): one for all copies
+        if shown is not None:
+            ids = np.repeat(ids, hidden.shape[1], 1)  # (B, K, L)
+            ids[:, :, run_of(self.places)] = shown
         limit = self.conditionals.max_length
         if limit is not None and length > limit:
-            ids, hidden, row, place = self._windows(limit, hidden, row, place)
+            ids, hidden, row, place = self._windows(limit, ids, hidden, row, place)
         mask = self.conditionals.vocabulary.mask_id
         copies = np.where(hidden, 0 if mask is None else mask, ids)  # (B, K, L)
         row = row + copies.shape[1] * np.arange(texts)[:, None]  # counted over all texts
-        flat = copies.reshape(-1, copies.shape[-1]), row.ravel(), place.ravel(), target.ravel()
+        target = target.reshape(row.size, *target.shape[2:])  # (B · M,) or (B · M, t)
+        flat = copies.reshape(-1, copies.shape[-1]), row.ravel(), place.ravel(), target
         answers = yield Request((*self.wanted, *more), *flat)
         return {key: values.reshape(texts, -1, *values.shape[1:]) for key, values in answers.items()}
 
@@ -140,7 +155,7 @@ class Passage:
             ],
         )
 
-    def _windows(self, limit: int, hidden: Bools, row: Ints, place: Ints) -> tuple[Ints, Bools, Ints, Ints]:
+    def _windows(self, limit: int, ids: Ints, hidden: Bools, row: Ints, place: Ints) -> tuple[Ints, Bools, Ints, Ints]:
         """Cut each asked copy to `limit` tokens: the special tokens at both ends and a stretch of the text between."""
         (lead, trail), length = self._ends, self.ids.shape[1]
         capacity = limit - lead - trail
@@ -160,7 +175,8 @@ class Passage:
             np.broadcast_to(end, (len(cuts), len(end))) for end in (np.arange(lead), np.arange(length - trail, length))
         ]
         take = np.concatenate([ends[0], stretch, ends[1]], 1)  # (C, limit) positions in the text
-        return self.ids[:, take], hidden[:, cuts[:, :1], take], window.reshape(row.shape), place - start
+        ids = np.broadcast_to(ids, hidden.shape)[:, cuts[:, :1], take]  # (B, C, limit)
+        return ids, hidden[:, cuts[:, :1], take], window.reshape(row.shape), place - start
 
 
 def run_of(places: Ints) -> Ints | slice:

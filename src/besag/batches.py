@@ -1,0 +1,144 @@
+"""Questions through the network in batches: the only place that knows about devices and memory.
+
+Sequences are cut into even batches near a budget of tokens, their asked rows pass through the head in chunks of a fixed
+size, and what is kept of a chunk stays on the device until somebody fetches it. The budget on CUDA is found from what a
+first batch takes; wherever memory runs out, batches are halved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from besag.conditionals.contract import Conditionals, Questions
+from besag.errors import BesagError
+from besag.reductions import Chunk, Reduction
+
+CPU_TOKENS = 4096  # larger batches fall out of the cache without running faster
+CUDA_FIRST_TOKENS, CUDA_MOST_TOKENS = 16_384, 131_072  # the first batch measures memory; past the last nothing is won
+HEAD_BYTES = {"cpu": 2**26, "cuda": 2**30, "mps": 2**28}  # logits in memory at a time
+
+
+class Batches:
+    """Runs questions on one `Conditionals`. `batch_tokens` fixes the budget of a batch; otherwise it is found."""
+
+    def __init__(self, conditionals: Conditionals, batch_tokens: int | None = None) -> None:
+        if batch_tokens is not None and batch_tokens < 1:
+            raise BesagError(f"batch_tokens must be at least 1, not {batch_tokens}")
+        self.conditionals = conditionals
+        self.on_cuda = conditionals.device.type == "cuda"
+        self.batch_tokens = batch_tokens or (CUDA_FIRST_TOKENS if self.on_cuda else CPU_TOKENS)
+        self.measured = batch_tokens is not None or not self.on_cuda
+        self.tokens_run = 0  # through the network, padding included
+
+    def in_batches(self, lengths: NDArray[np.int64], run: Callable[[int, int], None]) -> None:
+        """Run sequences, longest first, in even batches near the budget; smaller ones where memory runs out."""
+        count, start = len(lengths), 0
+        while start < count:
+            longest = int(lengths[start])
+            batches = max(1, round((count - start) * longest / self.batch_tokens))
+            stop = start + -(-(count - start) // batches)
+            try:
+                run(start, stop)
+                start = stop
+                continue
+            except (RuntimeError, MemoryError) as failure:
+                if not _out_of_memory(failure):
+                    raise
+                if stop - start == 1:
+                    raise BesagError(
+                        f"one sequence of {longest} tokens does not fit the memory of {self.conditionals.device}; "
+                        "use a smaller model, a lower precision or another device"
+                    ) from failure
+            self.batch_tokens, self.measured = (stop - start) // 2 * longest, True
+            if self.on_cuda:
+                torch.cuda.empty_cache()  # here, where the failure no longer holds on to what it was made of
+
+    @torch.inference_mode()
+    def forward(
+        self, asked: Questions, reduce: tuple[Reduction, ...], start: int, stop: int, length: int
+    ) -> Iterator[tuple[slice, dict[str, Tensor]]]:
+        """Sequences start … stop through the network, their asked rows through the head in chunks of asks."""
+        network = self.conditionals
+        first, last = np.searchsorted(asked.row.numpy(), [start, stop]).tolist()
+        if first == last:
+            return  # nobody asks about them
+        measures = not self.measured and (stop - start) * length >= self.batch_tokens / 2  # few tokens tell nothing
+        if measures:
+            torch.cuda.reset_peak_memory_stats(network.device)
+        before = torch.cuda.memory_allocated(network.device) if measures else 0
+        places = asked.row[first:last] * length + asked.place[first:last]
+        distinct, which = torch.unique_consecutive(places, return_inverse=True)  # several asks may share one place
+        context = {key: value[start:stop] for key, value in asked.context.items()}
+        if "attention_mask" in context:
+            context["attention_mask"] = context["attention_mask"][:, :length]
+        target = None if asked.target is None else asked.target[first:last]
+        ids, row, place, look, aim = self._send(
+            asked.ids[start:stop, :length], distinct // length - start, distinct % length, which, target
+        )
+        sent = dict(zip(context, self._send(*context.values()), strict=True))
+        rows = network.rows(Questions(ids=ids, row=row, place=place, context=sent))  # (M', H)
+        self.tokens_run += (stop - start) * length
+        step = max(1, HEAD_BYTES[network.device.type] // (4 * network.width))
+        for at in range(0, last - first, step):
+            ask = slice(at, min(at + step, last - first))
+            low, high = int(which[ask.start]), int(which[ask.stop - 1]) + 1
+            logits = network.head(rows[low:high])  # (h, V)
+            logits = logits if logits.dtype == torch.float64 else logits.float()
+            chunk = Chunk(
+                logits=logits,
+                normaliser=torch.logsumexp(logits, -1),
+                which=look[ask] - low,
+                target=None if target is None else aim[ask],
+                uniform=None if asked.uniform is None else asked.uniform[first:last][ask],
+            )
+            kept = {key: value for reduction in reduce for key, value in reduction(chunk).items()}
+            yield slice(first + ask.start, first + ask.stop), kept
+        if measures:
+            self._measure((stop - start) * length, before)
+
+    def _measure(self, tokens: int, before: int) -> None:
+        """Set the budget so that a batch takes half of the memory that is free, from what the first one took."""
+        device = self.conditionals.device
+        taken = max(1, torch.cuda.max_memory_allocated(device) - before)
+        free, _ = torch.cuda.mem_get_info(device)
+        self.batch_tokens = int(min(CUDA_MOST_TOKENS, max(1024, tokens * free / (2 * taken))))
+        self.measured = True
+
+    def _send(self, *tensors: Tensor | None) -> list[Tensor]:
+        """To the device: on CUDA all in one pinned piece, since each transfer costs the host more than its bytes do."""
+        whole = [torch.empty(0, dtype=torch.long) if tensor is None else tensor for tensor in tensors]
+        here = [tensor for tensor in whole if not tensor.is_cuda]
+        if self.on_cuda and len({tensor.dtype for tensor in here}) == 1:
+            flat = torch.cat([tensor.reshape(-1) for tensor in here]).pin_memory()
+            sizes = [tensor.numel() for tensor in here]
+            there = torch.split(flat.to(self.conditionals.device, non_blocking=True), sizes)
+            sent = iter(part.view(tensor.shape) for part, tensor in zip(there, here, strict=True))
+            whole = [tensor if tensor.is_cuda else next(sent) for tensor in whole]
+        return [tensor.to(self.conditionals.device) for tensor in whole]
+
+    def fetch(self, tensor: Tensor) -> Tensor:
+        """On the way to the host; on CUDA it has arrived once the device has done what was launched before."""
+        if self.on_cuda and tensor.is_cuda:  # into pinned memory: the host goes on while the device works
+            host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+            return host.copy_(tensor, non_blocking=True)
+        return tensor.cpu()
+
+    def nan(self) -> BesagError:
+        network = self.conditionals
+        return BesagError(
+            f"{network.name!r} answered with NaN in {network.dtype}: its weights are broken or overflow this "
+            "precision (try dtype='float32')"
+        )
+
+
+def _out_of_memory(failure: BaseException) -> bool:
+    """torch says it differently on CUDA, MPS and the CPU."""
+    text = str(failure).lower()
+    return (
+        isinstance(failure, torch.OutOfMemoryError | MemoryError) or "out of memory" in text or "can't allocate" in text
+    )
