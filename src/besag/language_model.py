@@ -1,4 +1,4 @@
-"""The door: a masked (or causal, or exact) model that scores texts and chooses among options."""
+"""The door: a masked (or causal, or exact) model that scores texts, fills places jointly and says how they depend."""
 
 from __future__ import annotations
 
@@ -10,8 +10,18 @@ import torch
 
 from besag import models
 from besag.conditionals.contract import Conditionals
+from besag.diagnostics.dependence import DependenceMap, dependence
+from besag.diagnostics.rectangle import Rectangles, rectangles
 from besag.engine import Engine, Idle
 from besag.errors import BesagError, nearest
+from besag.evaluation.report import Report
+from besag.joints import construction
+from besag.joints.asking import Candidates, unaries
+from besag.joints.block import BlockJoint, block_joint
+from besag.joints.candidates import automatic
+from besag.joints.fill import Fill, fill
+from besag.joints.pair import PairJoint
+from besag.joints.places import Position, find, token_ids
 from besag.scores import LengthModel, Method, Score
 from besag.scores import method as method_named
 from besag.scores.choice import Choice
@@ -157,3 +167,66 @@ class LanguageModel:
         else:
             scores = self.score(list(options), method, prefix=before, suffix=after, separator="", **scoring)
         return Choice.among(list(options), scores, of, reduction)
+
+    # ---- several places at once
+
+    def joint(
+        self,
+        text: str,
+        positions: Sequence[Position] | None = None,
+        method: str = "ag",
+        *,
+        outcomes: Literal["text", "all"] = "text",
+        candidates: Candidates | Literal["auto"] = "auto",
+        gold: Sequence[str] | None = None,
+        **options: Any,
+    ) -> PairJoint | BlockJoint:
+        """The law of the tokens at two places of a text (a `PairJoint`), or at three and more (a `BlockJoint`).
+
+        Places are the masks of the text, or `positions`: token numbers (special tokens counted), words, or spans of
+        characters. Where the text has tokens of its own there, or `gold` names them, the joint can be measured on them.
+        `method` is a construction (`besag methods`), with its options; three and more places know "ag" only.
+        `candidates` is how many of the likeliest tokens may stand at a place, "all", or a list of words for each place;
+        "auto" takes all where that is cheap (on CUDA, or a small vocabulary), else the 200 likeliest. `outcomes="all"`
+        lets special tokens stand there, too.
+        """
+        places = find(self.vocabulary, text, positions, self.conditionals.max_length, gold=gold)
+        if len(places.at) == 1:
+            raise BesagError(f"{text!r} has one place only, and a joint needs two or more: lm.fill answers for one")
+        if len(places.at) > 2:
+            if method != "ag":
+                raise BesagError(f"{len(places.at)} places have a joint by 'ag' only, not by {method!r}")
+            return block_joint(self.engine, places, outcomes=outcomes, candidates=candidates, **options)
+        if method == "hcb" and isinstance(options.get("pivot"), str) and options["pivot"] not in ("both", "one"):
+            [options["pivot"]] = token_ids(self.vocabulary, places.encoded, places.positions[0], [options["pivot"]])
+        how = construction(method, **options)  # a wrong name is known before the work is done
+        if candidates == "auto":
+            candidates = automatic(self.conditionals, places)
+        found = unaries(self.engine, places, outcomes=outcomes, candidates=candidates)
+        return PairJoint.build(places, found, how, vocabulary=self.vocabulary, model=self.name, dtype=self.dtype)
+
+    def fill(self, text: str, k: int = 5, method: str = "ag", **options: Any) -> Fill:
+        """The k likeliest fillings of all masks of a text, taken together: not each mask for itself.
+
+        Options: `candidates` and `outcomes` as for `joint`, `beam` (how many partial fillings a search keeps), and those
+        of the construction. The result says whether it is exact, and over what.
+        """
+        return fill(self.engine, text, k, method=method, **options)
+
+    def dependence(self, text: str, **options: Any) -> DependenceMap:
+        """The mutual information between every two tokens of a text, given the rest.
+
+        Options: `candidates` (20), `max_distance`, `method` and its options, `outcomes`.
+        """
+        return dependence(self.engine, text, **options)
+
+    def rectangles(self, text: str, positions: Sequence[Position] | None = None, **options: Any) -> Rectangles:
+        """Are the model's conditionals those of any joint? The odds-ratio test, on `minors` (100) random 2 × 2 tables."""
+        return rectangles(self.engine, text, positions, **options)
+
+    def pairs(self, texts: Iterable[str], **options: Any) -> Report:
+        """Every construction and every metric on pairs of places sampled from texts: `besag pairs` is the same, resumable.
+
+        Options: `pairs` ("random", "contiguous", "distance"), `distances`, `per_text`, `seed`, `candidates`, `outcomes`.
+        """
+        return Report.of(self.engine, texts, **options)

@@ -121,7 +121,7 @@ def test_parquet(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_construction_that_does_not_converge_is_not_a_success(run: Run) -> None:
-    result = run("joint", MASKED, *FEW, "--tolerance", 1e-30)
+    result = run("joint", MASKED, "--candidates", 40, "--tolerance", 1e-30)
     assert result.exit_code == 3
     assert "NOT CONVERGED: residual" in result.stderr
     assert len(table(result.stdout)) == 10

@@ -4,11 +4,13 @@ To add a method: write its definition as a function here and add one row to REFE
 """
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.joints.pair_blocks import ag_chain
 from tests.laws import Arbitrary
 
 import besag
@@ -92,6 +94,9 @@ def unmasked(asked, x, words):
 
 
 REFERENCES = {  # method, options → definition
+    ("ag_chain", ()): ag_chain,
+    ("ag_chain", (("box", 2),)): partial(ag_chain, box=2),
+    ("ag_chain", (("box", 2), ("order", "confident"))): partial(ag_chain, box=2, order="confident"),
     ("pll", ()): pll,
     ("word_l2r", ()): word_l2r,
     ("whole_word", ()): whole_word,

@@ -1,4 +1,4 @@
-"""The command line: `besag score | choose | lengths | models | methods | cite`, one thin file a command.
+"""The command line: `besag score | choose | fill | joint | compare | diagnose | pairs | …`, one thin file a command.
 
 Data goes to stdout, everything else to stderr; `exits.py` says what the exit codes mean. Nothing heavy is imported
 before a command needs it, so that `besag --help` answers at once.
@@ -15,9 +15,14 @@ import typer
 import besag
 from besag.cli.choose import choose
 from besag.cli.cite import cite
+from besag.cli.compare import compare
+from besag.cli.diagnose import diagnose
+from besag.cli.fill import fill
+from besag.cli.joint import joint
 from besag.cli.lengths import lengths
 from besag.cli.methods import methods
 from besag.cli.models import models
+from besag.cli.pairs import pairs
 from besag.cli.score import score
 
 app = typer.Typer(
@@ -29,7 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (score, choose, lengths, models, methods, cite):
+for command in (score, choose, fill, joint, compare, diagnose, pairs, lengths, models, methods, cite):
     app.command()(command)
 
 

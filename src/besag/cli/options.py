@@ -34,10 +34,15 @@ AllowPickle = Annotated[bool, of_model("--allow-pickle", help="Also load pickled
 # ---- the method
 
 Methods = Annotated[list[str] | None, of_method("--method", help=_WHICH_METHODS)]
-Order = Annotated[str | None, of_method("--order", help="chain: left-to-right, right-to-left, random, confident.")]
+Order = Annotated[
+    str | None, of_method("--order", help="chain, ag_chain: left-to-right, right-to-left, random, confident.")
+]
 Orders = Annotated[int | None, of_method("--orders", help="chain: how many random orders to average.")]
 Samples = Annotated[str | None, of_method("--samples", help="elbo: how many draws, or all.")]
-Seed = Annotated[int | None, of_method("--seed", help="chain, elbo: of the random draws.")]
+Box = Annotated[int | None, of_method("--box", help="ag_chain: candidates of each place of a block.")]
+BlockJoint = Annotated[str | None, of_method("--joint", help="ag_chain: the joint of a block, ag or stationary.")]
+Weights = Annotated[str | None, of_method("--weights", help="ag_chain: of contexts, uniform or marginal.")]
+Seed = Annotated[int | None, of_method("--seed", help="chain, ag_chain, elbo: of the random draws.")]
 Words = Annotated[Literal["tokenizer", "whitespace"], of_method("--words", help="Who says what a word is.")]
 Prefix = Annotated[str, of_method("--prefix", help="Context before the text: shown, not scored.")]
 Suffix = Annotated[str, of_method("--suffix", help="Context after the text: shown, not scored.")]

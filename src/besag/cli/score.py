@@ -37,6 +37,9 @@ def score(
     order: o.Order = None,
     orders: o.Orders = None,
     samples: o.Samples = None,
+    box: o.Box = None,
+    joint: o.BlockJoint = None,
+    weights: o.Weights = None,
     seed: o.Seed = None,
     words: o.Words = "tokenizer",
     prefix: o.Prefix = "",
@@ -89,7 +92,9 @@ def score(
     from besag.cli.scoring import Unscored, method_options, pair, side_by_side
     from besag.scores.corpora import Tally
 
-    methods = method_options(method or ["pll"], order=order, orders=orders, samples=samples, seed=seed)
+    methods = method_options(
+        method or ["pll"], order=order, orders=orders, samples=samples, box=box, joint=joint, weights=weights, seed=seed
+    )
     bar = False if progress is None and output is None and sys.stdout.isatty() else progress
     models = [
         besag.load(

@@ -47,7 +47,7 @@ def method_options(names: Sequence[str], **given: object) -> dict[str, Method]:
         chosen[known] = method(known, **{option: value for option, value in options.items() if option in fields[known]})
     for option in options:
         if not any(option in fields[name] for name in chosen):
-            takers = " and ".join(name for name, own in fields.items() if option in own)
+            takers = ", ".join(name for name, own in fields.items() if option in own)
             raise BesagError(f"--{option} is an option of {takers}, not of {', '.join(chosen)}")
     return chosen
 

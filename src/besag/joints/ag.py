@@ -28,7 +28,7 @@ from besag.errors import BesagError, nearest
 from besag.joints import passes
 from besag.joints.acceleration import MEMORY, TOLERANCE, Found, Step, convergence, fixed_point, refuse_nonsense
 from besag.joints.law import Law
-from besag.joints.registry import CONSTRUCTIONS, Built, Construction
+from besag.joints.registry import CONSTRUCTIONS, Built, Construction, construction
 from besag.joints.unaries import Unaries
 
 WEIGHTS = ("uniform", "marginal")
@@ -63,9 +63,8 @@ class ArnoldGokhale(Construction):
         tolerance = self.tolerance or TOLERANCE[unaries.log_a.dtype]
         solver = _Solver(unaries, *self._log_weights(unaries))
         if self.paper:
-            found = fixed_point(
-                solver.step, solver.start(), enough=lambda theta, step: False, limit=PAPER_STEPS, memory=0
-            )
+            start = solver.uniform()
+            found = fixed_point(solver.step, start, enough=lambda theta, step: False, limit=PAPER_STEPS, memory=0)
             residual, status = solver.residual(found.theta, found.step), "ok"
         else:
             residuals = [math.inf]
@@ -89,17 +88,27 @@ class ArnoldGokhale(Construction):
 
 
 class _Solver:
-    """θ = (log ũ, log ṽ), and the step from it."""
+    """θ = (log ũ, log ṽ), and the step from it.
+
+    θ is kept in double precision whatever the tables are in: only differences of its entries enter a cell, and the last
+    digits of a residual are made of those.
+    """
 
     def __init__(self, unaries: Unaries, row: Tensor, column: Tensor) -> None:
         self.unaries, self.row, self.column = unaries, row, column  # log w' of a's tokens, log w of b's
-        self.log_weights = torch.cat([row, column])
+        self.log_weights = torch.cat([row, column]).double()
 
-    def start(self) -> Tensor:
+    def uniform(self) -> Tensor:
         """From the uniform joint."""
         m, k = self.unaries.shape
-        uniform = torch.cat([torch.full_like(self.row, -math.log(m)), torch.full_like(self.column, -math.log(k))])
-        return uniform - self.log_weights
+        marginals = torch.full_like(self.log_weights, -math.log(m))
+        marginals[m:] = -math.log(k)
+        return marginals - self.log_weights
+
+    def start(self) -> Tensor:
+        """From the chain rule in both orders: the answer is the same from anywhere, and near from there."""
+        found = construction("order").build(self.unaries)
+        return torch.cat([found.log_u, found.log_v]).double() - self.log_weights
 
     def law(self, theta: Tensor) -> Law:
         m = len(self.row)
@@ -108,14 +117,14 @@ class _Solver:
     def step(self, theta: Tensor) -> Step:
         swept = passes.sweep(self.unaries, self.law(theta))
         marginals = theta + torch.cat([swept.rows, swept.columns])  # times Z
-        log_z = torch.logsumexp(marginals[: len(self.row)].double(), 0)
-        image = marginals - log_z.to(marginals.dtype) - self.log_weights
+        image = marginals - torch.logsumexp(marginals[: len(self.row)], 0) - self.log_weights
         before, after = ((part + self.log_weights).exp() for part in (theta, image))
-        variation = (after - before).abs().sum(dtype=torch.float64) / 4  # mean of both marginals'
-        entropy = (self.log_weights.exp() * marginals).sum(dtype=torch.float64)
-        potential = torch.as_tensor(swept.potential, device=theta.device)
+        variation = (after - before).abs().sum() / 4  # mean of both marginals'
+        entropy = (self.log_weights.exp() * marginals).sum()
+        potential = torch.as_tensor(swept.potential, dtype=theta.dtype, device=theta.device)
         numbers = torch.stack([potential, potential + entropy, variation]).tolist()  # the device is waited for once
-        return Step(image, numbers[1], ROUNDING[theta.dtype] * abs(numbers[0]), after.sqrt().sqrt(), numbers[2])
+        rounding = ROUNDING[self.row.dtype] * abs(numbers[0])
+        return Step(image, numbers[1], rounding, after.sqrt().sqrt(), numbers[2])
 
     def residual(self, theta: Tensor, step: Step) -> float:
         """Total variation between q and its own update."""
@@ -123,12 +132,12 @@ class _Solver:
         return passes.total_variation(self.unaries, first, second)
 
     def normalised(self, theta: Tensor) -> Law:
-        law = self.law(theta)
-        swept = passes.sweep(self.unaries, law)
-        return law.scaled(-torch.logsumexp((theta[: len(self.row)] + swept.rows).double(), 0).to(theta.dtype))
+        swept = passes.sweep(self.unaries, self.law(theta))
+        theta = theta - torch.logsumexp(theta[: len(self.row)] + swept.rows, 0)
+        return self.law(theta.to(self.row.dtype))
 
     def built(self, found: Found, status: str, residual: float) -> Built:
-        marginals = found.step.image + self.log_weights
+        marginals = (found.step.image + self.log_weights).to(self.row.dtype)
         m = len(self.row)
         facts = {"iterations": found.iterations, "residual": residual}
         return Built(self.normalised(found.theta), marginals[:m], marginals[m:], status, facts)

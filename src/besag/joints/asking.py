@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from torch import Tensor
 from besag.conditionals.contract import Conditionals, Questions
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError
-from besag.joints.candidates import Candidates, Kind, Side, Words, choose, outcome_ids, shown
+from besag.joints.candidates import MODEST, Candidates, Kind, Side, Words, choose, outcome_ids, shown
 from besag.joints.places import Ints, Places
 from besag.joints.unaries import Lost, Unaries
 from besag.reductions import Energy, Outcomes, Target
@@ -28,8 +28,8 @@ from besag.reductions import Energy, Outcomes, Target
 __all__ = ["Candidates", "needed_bytes", "outcome_ids", "plan", "unaries"]
 
 HEADROOM = 0.85  # share of the free memory that log A and log B may take
+PRECISE = 2**16  # cells of a pair that double precision on the host takes no longer for
 POOLED = 1024  # the largest sets whose targets are sent token by token
-MODEST = 200  # the candidate sets that are suggested where more does not fit
 
 
 class _Given(NamedTuple):
@@ -50,7 +50,7 @@ def unaries(engine: Engine, places: Places, *, outcomes: Kind = "text", candidat
     log_a, log_b = (torch.empty(len(a.ids), len(b.ids), dtype=dtype, device=model.device) for _ in range(2))
     given_b = _stream(engine, places, 0, a.ids, b.ids, into=log_a.T)  # a row of answers is a column of A
     given_a = _stream(engine, places, 1, b.ids, a.ids, into=log_b)
-    if log_a.numel() <= POOLED**2:  # as small as candidate sets, so as precise
+    if log_a.numel() <= PRECISE:
         log_a, log_b = (torch.log_softmax(table.cpu().double(), axis) for axis, table in enumerate((log_a, log_b)))
         given_b, given_a = (_Given(*(part.cpu().double() for part in given)) for given in (given_b, given_a))
     return _unaries(model, places, a, b, log_a, log_b, given_b, given_a)
@@ -69,6 +69,8 @@ def plan(
     request = Request((Target(), Energy()), ids, np.arange(len(ids)), np.array(places.at)[asked], targets[asked])
     answers = (yield request) if len(ids) else {}
     tables, given = [], []
+    small = len(sides[0].ids) * len(sides[1].ids) <= PRECISE
+    kept: dict[str, Any] = {"dtype": torch.float64} if small else {"device": conditionals.device}
     for i, side in enumerate(sides):
         log_probs, energy = side.asked.log_probs, side.asked.energy
         if len(new[i]):
@@ -76,10 +78,10 @@ def plan(
             energy = np.concatenate([energy, answers["energy"][asked == i]])
         row = {token: number for number, token in enumerate([*side.asked.given.tolist(), *new[i].tolist()])}
         order = [row[token] for token in sides[1 - i].ids.tolist()]
-        rows = torch.from_numpy(log_probs[order]).double()  # (k, m), so small that double precision on the host is free
+        rows = torch.from_numpy(log_probs[order]).to(**kept)  # (k, m)
         share = torch.logsumexp(rows, 1)
         tables.append(rows - share[:, None])
-        given.append(_Given(torch.from_numpy(energy[order]).double() + share, share))
+        given.append(_Given(torch.from_numpy(energy[order]).to(**kept) + share, share))
     return _unaries(conditionals, places, *sides, tables[0].T.contiguous(), tables[1], *given)
 
 

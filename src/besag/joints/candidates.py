@@ -30,6 +30,8 @@ Candidates: TypeAlias = int | Literal["all"] | Words
 Kind: TypeAlias = Literal["text", "all"]
 Numbers: TypeAlias = NDArray[Any]  # float32, or float64 of an exact law
 
+SECONDS = 100_000  # tokens through a CPU: up to here two places are compared over the whole vocabulary
+MODEST = 200  # candidates of each of two places otherwise
 THROUGH = 32  # tokens of the other place through which a token may become a candidate
 
 
@@ -66,7 +68,7 @@ def choose(
     allowed = outcome_ids(conditionals, outcomes)
     ids = [allowed, allowed] if candidates == "all" else []
     if isinstance(candidates, Sequence) and not isinstance(candidates, str):
-        ids = _read(conditionals.vocabulary, places, allowed, candidates)
+        ids = read_words(conditionals.vocabulary, places, allowed, candidates)
     elif not ids and (isinstance(candidates, bool) or not isinstance(candidates, int) or candidates < 1):
         raise BesagError(f"candidates={candidates!r}: give how many, 'all', or a list of words for each place.")
     hide_both, row = shown(conditionals, places), np.zeros(2, np.int64)
@@ -88,6 +90,12 @@ def choose(
         rows = asked[i]._replace(log_probs=asked[i].log_probs[:, ids[i]])
         sides.append(Side(ids[i], hidden[i, ids[i]], index, forced[i], rows))
     return sides[0], sides[1]
+
+
+def automatic(conditionals: Conditionals, places: Places) -> int | Literal["all"]:
+    """All tokens for two places where that takes seconds, otherwise the likeliest."""
+    cheap = conditionals.device.type == "cuda" or 2 * conditionals.width * len(places.ids) <= SECONDS
+    return "all" if cheap else MODEST
 
 
 def shown(conditionals: Conditionals, places: Places, at: int | None = None, values: Ints | None = None) -> Ints:
@@ -155,11 +163,13 @@ def _law(log_probs: Numbers) -> NDArray[np.float64]:
     return weights / total
 
 
-def _read(vocabulary: Vocabulary, places: Places, allowed: Ints, candidates: object) -> list[Ints]:
+def read_words(vocabulary: Vocabulary, places: Places, allowed: Ints, candidates: object) -> list[Ints]:
     """The ids of the words given for each place."""
     lists = candidates if isinstance(candidates, Sequence) else ()
-    if len(lists) != 2 or any(isinstance(words, str) or not isinstance(words, Sequence) for words in lists):
-        raise BesagError(f"candidates={candidates!r}: give two lists of words, one for each place.")
+    count = len(places.at)
+    if len(lists) != count or any(isinstance(words, str) or not isinstance(words, Sequence) for words in lists):
+        wanted = "a list with one list of words" if count == 1 else f"{count} lists of words, one for each place"
+        raise BesagError(f"candidates={candidates!r}: give {wanted}.")
     read = []
     for number, (words, position) in enumerate(zip(lists, places.positions, strict=True), 1):
         if not words:

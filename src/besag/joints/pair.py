@@ -23,9 +23,10 @@ from besag import noise
 from besag.errors import BesagError, nearest
 from besag.joints import pair_plot, pair_show, passes
 from besag.joints.comparison import Comparison
+from besag.joints.filling import filled
 from besag.joints.law import EVERYTHING, Index
 from besag.joints.metrics import Metrics, measure
-from besag.joints.places import Places, token_ids
+from besag.joints.places import Places, Token, token_ids
 from besag.joints.registry import Built, Construction
 from besag.joints.unaries import Lost, Unaries
 from besag.vocabulary import Vocabulary
@@ -35,18 +36,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 MOST_CELLS = 2**28
-
-
-class Token(str):
-    """A token as its tokenizer writes it, which remembers its id: "man" may be a word and a piece of one."""
-
-    id: int
-
-    @classmethod
-    def of(cls, vocabulary: Vocabulary, id: int) -> Token:
-        token = cls(vocabulary.token(id))
-        token.id = int(id)
-        return token
 
 
 class Pair(NamedTuple):
@@ -196,8 +185,6 @@ class PairJoint:
 
     def text(self, x: str | int, y: str | int) -> str:
         """The text with these two tokens filled in."""
-        from besag.joints.filling import filled  # which knows `Token`
-
         ids = [self._id(side, token) for side, token in enumerate((x, y))]
         return filled(self.vocabulary, self.places.encoded, self.places.positions, ids)
 

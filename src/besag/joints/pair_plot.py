@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from besag.errors import require
 from besag.joints import pair_show
-from besag.scores.plot import COLOURS, GREY, _fonts
+from besag.scores.plot import COLOURS, GREY, fonts
 from besag.scores.show import raw
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _short(token: str) -> str:
 
 def _label(axis: Any, tokens: list[str], name: str) -> None:
     """Tokens along one side, and white lines between the cells."""
-    axis.set_ticks(np.arange(len(tokens)), tokens, fontsize=10, parse_math=False, fontfamily=_fonts())
+    axis.set_ticks(np.arange(len(tokens)), tokens, fontsize=10, parse_math=False, fontfamily=fonts())
     axis.set_ticks(np.arange(len(tokens) + 1) - 0.5, minor=True)
     axis.set_tick_params(which="both", length=0)
     axis.grid(which="minor", color="white", linewidth=1.5)
@@ -137,4 +137,4 @@ def bars(comparison: Comparison, ax: Axes | None) -> Axes:
 def _caption(ax: Axes, facts: list[str], above: Axes | None = None) -> None:
     width = int(13 * ax.get_window_extent().width / ax.figure.dpi)
     said = "\n".join(textwrap.wrap(" · ".join(facts), max(width, 30)))
-    (above or ax).set_title(said, loc="left", fontsize=9, color=GREY, parse_math=False, fontfamily=_fonts())
+    (above or ax).set_title(said, loc="left", fontsize=9, color=GREY, parse_math=False, fontfamily=fonts())

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from besag.errors import BesagError
-from besag.joints.law import Law, harmonic
+from besag.joints.law import Law
 from besag.joints.unaries import Unaries
 
 BLOCK_CELLS = {"cpu": 2**18, "cuda": 2**24, "mps": 2**22}  # a block and its temporaries stay in the cache of a core
@@ -75,10 +75,11 @@ def sweep(unaries: Unaries, law: Law) -> Sweep:
     columns = torch.zeros_like(law.column, dtype=torch.float64)
     potential = 0.0
     for at in _blocks(unaries):
-        left, right = law.left[at][:, None], law.right
         r = (unaries.log_a[at] + law.column).exp_().add_((unaries.log_b[at] + law.row[at][:, None]).exp_())
-        potential -= float((r * harmonic(left, right)).sum(dtype=torch.float64))
-        e = (left - right).clamp_(-80.0, 80.0).exp_()
+        gap = (law.left[at][:, None] - law.right).to(r.dtype)  # left and right may be more precise than the tables
+        lower = law.left[at][:, None].to(r.dtype) - gap.clamp_min(0)
+        potential -= float((r * (lower - torch.log1p(torch.exp(-gap.abs())))).sum(dtype=torch.float64))
+        e = gap.clamp_(-80.0, 80.0).exp_()
         r /= 1 + e
         rows[at] = r.sum(1)
         columns += r.mul_(e).sum(0)

@@ -42,6 +42,18 @@ class Places:
         return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
+class Token(str):
+    """A token as its tokenizer writes it, which remembers its id: "man" may be a word and a piece of one."""
+
+    id: int
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary, id: int) -> Token:
+        token = cls(vocabulary.token(id))
+        token.id = int(id)
+        return token
+
+
 def find(
     vocabulary: Vocabulary,
     text: str,

@@ -43,10 +43,7 @@ class Chain(Method):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.order not in ORDERS:
-            raise BesagError(
-                f"there is no order {self.order!r}.{nearest(self.order, ORDERS)} Orders: {', '.join(ORDERS)}"
-            )
+        refuse_unknown(self.order)
         if self.orders < 1 or (self.orders > 1 and self.order != "random"):
             raise BesagError(
                 f"orders={self.orders} with order={self.order!r}: only random orders can be averaged, 1 or more"
@@ -72,13 +69,22 @@ class Chain(Method):
         return Parts(log_probs.mean(0), extra={"mixture": mixture})
 
     def _times(self, size: int, number: int) -> Ints:
-        """(n,) when each place is revealed."""
-        places = np.arange(size)
-        if self.order == "left-to-right":
-            return places
-        if self.order == "right-to-left":
-            return places[::-1]
-        return noise.uniform(self.seed, noise.ORDER, number, places).argsort().argsort()
+        return times(self.order, size, self.seed, number)
+
+
+def refuse_unknown(order: str) -> None:
+    if order not in ORDERS:
+        raise BesagError(f"there is no order {order!r}.{nearest(order, ORDERS)} Orders: {', '.join(ORDERS)}")
+
+
+def times(order: str, size: int, seed: int, number: int = 0) -> Ints:
+    """(n,) when each place is revealed; `number` counts random orders of one seed."""
+    places = np.arange(size)
+    if order == "left-to-right":
+        return places
+    if order == "right-to-left":
+        return places[::-1]
+    return noise.uniform(seed, noise.ORDER, number, places).argsort().argsort()
 
 
 def _most_confident_first(passage: Passage) -> Scoring:

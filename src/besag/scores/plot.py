@@ -66,7 +66,7 @@ def line(score: Score, ax: Axes | None) -> Axes:
     widest = max(map(show.display_width, labels)) * 0.65 * size / 72
     every = math.ceil(1.25 * size / 72 / room)
     level = widest <= room
-    ax.set_xticks(np.arange(0, n, every), labels[::every], fontsize=size, parse_math=False, fontfamily=_fonts())
+    ax.set_xticks(np.arange(0, n, every), labels[::every], fontsize=size, parse_math=False, fontfamily=fonts())
     if not level:
         angle = 45 if room > 0.24 else 90
         for label in ax.get_xticklabels():
@@ -130,7 +130,7 @@ def _box(canvas: Any, content: str, x: float, y: float, width: float, size: floa
                                  edgecolor="none", boxstyle="round,pad=0,rounding_size=2")  # fmt: skip
     canvas.add_artist(box)
     canvas.add_artist(texts.Text(x + width / 2, y - 0.36 * size, content, ha="center", va="baseline", fontsize=size,
-                                 color=ink, parse_math=False, fontfamily=_fonts()))  # fmt: skip
+                                 color=ink, parse_math=False, fontfamily=fonts()))  # fmt: skip
 
 
 def _lines(pieces: Sequence[show.Segment], ruler: Callable[[str], float], room: float) -> list[list[int]]:
@@ -187,7 +187,7 @@ def _ruler(ax: Axes, size: float) -> Callable[[str], float]:
         return known[content]
 
     def extent(content: str) -> float:
-        probe = ax.text(0, 0, content, fontsize=size, parse_math=False, fontfamily=_fonts())
+        probe = ax.text(0, 0, content, fontsize=size, parse_math=False, fontfamily=fonts())
         with warnings.catch_warnings():  # that a glyph is missing is said when the picture is drawn, once
             warnings.filterwarnings("ignore", message="Glyph")
             points = probe.get_window_extent().width * 72 / ax.figure.dpi
@@ -200,7 +200,7 @@ def _ruler(ax: Axes, size: float) -> Callable[[str], float]:
 def _caption(score: Score, ax: Axes) -> int:
     """What the total is, above the axes; how many lines that takes."""
     said = show.wrapped(show.facts(score), int(_inches(ax)[0] * 14))
-    ax.set_title(said, loc="left", fontsize=9, color=GREY, parse_math=False, fontfamily=_fonts())
+    ax.set_title(said, loc="left", fontsize=9, color=GREY, parse_math=False, fontfamily=fonts())
     return said.count("\n") + 1
 
 
@@ -209,7 +209,7 @@ def _inches(ax: Axes) -> tuple[float, float]:
     return extent.width / ax.figure.dpi, extent.height / ax.figure.dpi
 
 
-def _fonts() -> list[str]:
+def fonts() -> list[str]:
     """The reader's own font first, then those installed that know more letters."""
     matplotlib = require("matplotlib", extra="plot")
     installed = set(require("matplotlib.font_manager", extra="plot").fontManager.get_font_names())

@@ -1,0 +1,138 @@
+"""`besag diagnose`: do a model's conditionals fit together, and which places of a text depend on each other?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from besag.cli import options as o
+from besag.cli.exits import UNSCORED, guarded, say
+from besag.cli.joint import At, Outcomes, Plot, check_plot, positions
+from besag.cli.writing import Row, choose_format, writer
+
+if TYPE_CHECKING:
+    from besag.diagnostics import Compatibility, DependenceMap, Rectangles
+    from besag.language_model import LanguageModel
+
+_AT = "Without --at (and masks), all neighbours are tested."
+
+Diagnosed = Annotated[str, typer.Argument(metavar="TEXT", help=f"A sentence. {_AT}", show_default=False)]
+Minors = Annotated[int, o.of_method("--minors", min=1, help="2 × 2 minors drawn for each pair of places.")]
+Candidates = Annotated[int, o.of_method("--candidates", min=2, help="Tokens of each place, for all but the minors.")]
+MaxDistance = Annotated[
+    int | None,
+    o.of_method("--max-distance", min=1, help="Of the map: only places so near to each other.", show_default=False),
+]
+Map = Annotated[bool, o.of_method("--map/--no-map", help="The mutual information of every two places.")]
+Seed = Annotated[int, o.of_method("--seed", help="Of the minors drawn.")]
+Top = Annotated[int, o.of_result("--top", min=1, help="How many of the pairs that depend most on each other.")]
+
+
+@guarded
+def diagnose(
+    text: Diagnosed,
+    at: At = None,
+    model: o.Model = None,
+    device: o.Device = None,
+    dtype: o.Dtype = None,
+    revision: o.Revision = None,
+    allow_pickle: o.AllowPickle = False,
+    minors: Minors = 100,
+    candidates: Candidates = 20,
+    outcomes: Outcomes = "text",
+    max_distance: MaxDistance = None,
+    map: Map = True,
+    seed: Seed = 0,
+    top: Top = 10,
+    plot: Plot = None,
+    format: o.Format = None,
+    output: o.Output = None,
+    force: o.Force = False,
+    batch_tokens: o.BatchTokens = None,
+    progress: o.Progress = None,
+) -> int:
+    """How well a model's conditionals fit together, and which places of a text depend on each other.
+
+    besag diagnose "The man is at the casino." --at man --at is --plot casino.png
+
+    The rectangle test compares odds ratios of 2 × 2 minors seen from either place; Arnold and Press score the table of
+    conditionals; the map is the mutual information of every two places. Exit code 3: a joint did not converge.
+    """
+    shape = choose_format(format, output)
+    out = writer(shape, output, force)
+    if plot is not None:
+        check_plot(plot, force)
+
+    import besag
+    from besag.diagnostics.dependence import cost, dependence
+    from besag.diagnostics.rectangle import rectangles
+
+    lm = besag.load(
+        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,
+        progress=progress,
+    )  # fmt: skip
+    where, found = positions(at), None
+    if map:
+        takes = cost(lm.conditionals, text, candidates=candidates, max_distance=max_distance)
+        say(f"the map: {takes.pairs:,} pairs of places, at most {takes.sequences:,} sequences")
+    tested = rectangles(lm.engine, text, where, minors=minors, seed=seed, outcomes=outcomes)
+    scored = _compatibilities(lm, text, where, candidates, outcomes)
+    if map:
+        found = dependence(lm.engine, text, candidates=candidates, max_distance=max_distance, outcomes=outcomes)
+    for row in _whole(tested, scored, found) if shape == "jsonl" else _rows(tested, scored, found, top):
+        out.write(row, {})
+    out.close()
+    if plot is not None:
+        from besag.diagnostics.plots import together
+
+        together(tested, found).savefig(plot, bbox_inches="tight")
+    states = [*(one.status for one in scored), *([found.status] if found else [])]
+    unfinished = [status for status in states if status != "ok"]
+    for status in unfinished:
+        say(status)
+    return UNSCORED if unfinished else 0
+
+
+def _compatibilities(lm: LanguageModel, text: str, where: Any, candidates: int, outcomes: Any) -> list[Compatibility]:
+    """Of the pair that was named, by every construction; of neighbours, the score alone."""
+    from besag.diagnostics import Compatibility
+    from besag.diagnostics.reading import pairs
+    from besag.joints import asking
+
+    asked = pairs(lm.conditionals, text, where)
+    plans = (asking.plan(lm.conditionals, one, outcomes=outcomes, candidates=candidates) for one in asked)
+    return [Compatibility.of(unaries, None if len(asked) == 1 else ()) for unaries in lm.engine.run(plans)]
+
+
+def _whole(tested: Rectangles, scored: list[Compatibility], found: DependenceMap | None) -> Iterator[Row]:
+    """Everything, one object a diagnostic."""
+    yield {"diagnostic": "rectangles", **tested.to_dict()}
+    for pair, one in zip(tested.pairs, scored, strict=True):
+        yield {"diagnostic": "compatibility", "positions": list(pair), **one.to_dict()}
+    if found is not None:
+        yield {"diagnostic": "dependence", **found.to_dict()}
+
+
+def _rows(tested: Rectangles, scored: list[Compatibility], found: DependenceMap | None, top: int) -> Iterator[Row]:
+    """One number a row, and of which two places it is."""
+    several = len(tested.pairs) > 1
+    here = ("neighbours", "") if several else tuple(tested.names[at] for at in tested.pairs[0])
+    yield _row("rectangles", here, "mean |D|", tested.mean, tested.standard_error)
+    yield _row("rectangles", here, "rms D", tested.rms)
+    yield _row("rectangles", here, "mean |log odds ratio|", tested.dependence, tested.dependence_error)
+    yield _row("rectangles", here, "correlation", tested.correlation)
+    yield _row("compatibility", here, "Arnold-Press", sum(one.incompatibility for one in scored) / len(scored))
+    for label, measured in scored[0].joints.items():  # of neighbours there are none
+        yield _row("compatibility", here, f"A-KL of {label}", measured.all_forward)
+        if scored[0].has_gold:
+            yield _row("compatibility", here, f"G-KL of {label}", measured.gold_forward)
+    for pair in found.top(top) if found is not None else ():
+        there = f"{pair.token_a} ({pair.a})", f"{pair.token_b} ({pair.b})"
+        yield _row("dependence", there, "mutual information", pair.mutual_information)
+
+
+def _row(diagnostic: str, pair: tuple[str, ...], measure: str, value: float, error: float | None = None) -> Row:
+    a, b = pair
+    return {"diagnostic": diagnostic, "a": a, "b": b, "measure": measure, "value": value, "standard_error": error}

@@ -1,0 +1,75 @@
+"""`besag fill`: the likeliest tokens for all masks of a text, together."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from besag.cli import options as o
+from besag.cli.exits import UNSCORED, guarded, say
+from besag.cli.joint import Candidates, Outcomes, size
+from besag.cli.writing import choose_format, writer
+
+Masked = Annotated[str, typer.Argument(metavar="TEXT", help="With one [MASK] or more.", show_default=False)]
+K = Annotated[int, o.of_result("--k", "-k", min=1, help="How many fillings.")]
+Method = Annotated[
+    str,
+    o.of_method("--method", help="Of two masks: any construction of joints; of more: ag, or stationary with --beam."),
+]
+Beam = Annotated[
+    int | None,
+    o.of_method("--beam", min=1, help="Search with so many hypotheses instead of comparing all.", show_default=False),
+]
+Box = Annotated[
+    int | None, o.of_method("--box", min=1, help="--beam: candidates of each of two masks.", show_default=False)
+]
+
+
+@guarded
+def fill(
+    text: Masked,
+    k: K = 5,
+    model: o.Model = None,
+    device: o.Device = None,
+    dtype: o.Dtype = None,
+    revision: o.Revision = None,
+    allow_pickle: o.AllowPickle = False,
+    method: Method = "ag",
+    candidates: Candidates = None,
+    outcomes: Outcomes = "text",
+    beam: Beam = None,
+    box: Box = None,
+    format: o.Format = None,
+    output: o.Output = None,
+    force: o.Force = False,
+    batch_tokens: o.BatchTokens = None,
+    progress: o.Progress = None,
+) -> int:
+    """Fill all masks of a text jointly, likeliest first.
+
+    besag fill "She put the [MASK] on the [MASK]."
+
+    stderr says over what the fillings are the likeliest, and whether that is certain. Exit code 3: the joint did not
+    converge.
+    """
+    shape = choose_format(format, output)
+    out = writer(shape, output, force)
+
+    import besag
+
+    lm = besag.load(
+        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,
+        progress=progress,
+    )  # fmt: skip
+    options: dict[str, Any] = {} if box is None else {"box": box}
+    found = lm.fill(text, k, method, candidates=size(candidates), outcomes=outcomes, beam=beam, **options)
+    if shape == "jsonl":
+        out.write(found.to_dict(), {})
+    else:
+        for row in found.rows:
+            tokens = {f"token_{place}": str(token) for place, token in enumerate(row.tokens, 1)}
+            out.write({"text": row.text, "prob": row.prob, "log_prob": row.log_prob, **tokens}, {})
+    out.close()
+    say(" · ".join(found.told))
+    return 0 if found.status == "ok" else UNSCORED

@@ -1,0 +1,199 @@
+"""`besag pairs`: the study of joint distributions on the texts of a file, one pair of places after the other."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from besag.cli import options as o
+from besag.cli.config import Config
+from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
+from besag.cli.joint import Outcomes
+from besag.cli.reading import inputs, records
+from besag.cli.tables import Layout
+from besag.errors import BesagError, require
+
+if TYPE_CHECKING:
+    from besag.evaluation.folder import Folder
+    from besag.language_model import LanguageModel
+
+_PAIRS = "random, contiguous (neighbours) or distance (see --distances); if not given, random and contiguous. Repeat."
+_CANDIDATES = "Only so many of the likeliest tokens of each place; if not given, the whole vocabulary."
+
+File = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="FILE", help="The texts, in any format `besag score` reads; - is stdin.", show_default=False
+    ),
+]
+Into = Annotated[
+    str | None, o.of_output("--output", "-o", help="The folder of the study; it goes on there.", show_default=False)
+]
+Again = Annotated[
+    str | None, o.of_output("--report", help="Only write the report of a study's folder anew.", show_default=False)
+]
+Pairs = Annotated[list[str] | None, o.of_method("--pairs", help=_PAIRS, show_default=False)]
+Distances = Annotated[str | None, o.of_method("--distances", help="In tokens: 1,2,4,8.", show_default=False)]
+PerText = Annotated[int, o.of_method("--per-text", min=1, help="Pairs of each kind for each text.")]
+Candidates = Annotated[int | None, o.of_method("--candidates", min=2, help=_CANDIDATES, show_default=False)]
+Seed = Annotated[int, o.of_method("--seed", help="Of the places drawn.")]
+Texts = Annotated[int | None, o.of_input("--limit", min=1, help="At most N texts.", show_default=False)]
+
+
+@guarded
+def pairs(
+    file: File = None,
+    output: Into = None,
+    report: Again = None,
+    model: o.Model = None,
+    device: o.Device = None,
+    dtype: o.Dtype = None,
+    revision: o.Revision = None,
+    allow_pickle: o.AllowPickle = False,
+    pairs: Pairs = None,
+    distances: Distances = None,
+    per_text: PerText = 1,
+    candidates: Candidates = None,
+    outcomes: Outcomes = "text",
+    seed: Seed = 0,
+    input_format: o.InputFormat = None,
+    column: o.Column = None,
+    header: o.Header = True,
+    limit: Texts = None,
+    batch_tokens: o.BatchTokens = None,
+    progress: o.Progress = None,
+    config: Config = None,
+) -> int:
+    """Study which joint of two tokens predicts texts best: pairs of places, all constructions, all metrics.
+
+    besag pairs snli.tsv --column hypothesis --limit 500 -o study
+
+    besag pairs corpus.txt --pairs distance --distances 1,2,4,8 --candidates 200 -o study
+
+    besag pairs --report study
+
+    The folder holds every pair (pairs.jsonl, pairs.parquet), tables with intervals and p-values, and a picture. After
+    an interruption the same command goes on. Exit code 3: some pairs were not measured (their status says why).
+    """
+    from besag.evaluation.folder import Folder
+
+    for module, extra in (("matplotlib", "plot"), ("pyarrow", "bulk")):
+        require(module, extra)  # known before the work, not after it
+    if report is not None:
+        if file is not None or output is not None:
+            raise BesagError("--report FOLDER stands alone: it computes nothing")
+        return _tell(Folder(report))
+    if file is None or output is None:
+        raise BesagError("give a FILE of texts and --output FOLDER (besag pairs --help)")
+    kinds, apart = _kinds(pairs, distances)
+    texts = _texts(file, Layout(input_format, column, header, keep=False), limit)
+
+    import besag
+
+    lm = besag.load(
+        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,
+        progress=False,
+    )  # fmt: skip
+    options: dict[str, Any] = {
+        "pairs": kinds, "distances": apart, "per_text": per_text, "seed": seed, "outcomes": outcomes,
+        "candidates": candidates or "all",
+    }  # fmt: skip
+    folder = Folder(output)
+    done = folder.begin({**_about(lm, texts), **options, "file": file})
+    try:
+        finished = _run(lm, texts, options, folder, done, progress)
+    finally:
+        folder.close()
+    return _tell(folder) if finished else INTERRUPTED
+
+
+def _run(
+    lm: LanguageModel, texts: list[str], options: dict[str, Any], folder: Folder, done: int, progress: bool | None
+) -> bool:
+    """All pairs that are not done yet, each written as soon as it is; False after Ctrl-C."""
+    from tqdm.auto import tqdm
+
+    from besag.evaluation.pairs import study
+    from besag.evaluation.sampling import schemes
+
+    total = len(texts) * len(schemes(options["pairs"], options["distances"])) * options["per_text"]
+    if done:
+        say(f"{done:,} of {total:,} pairs are there already")
+    if options["candidates"] == "all" and done < total:
+        width = lm.conditionals.width
+        say(f"every pair runs 2 × {width:,} sequences, for the whole vocabulary; --candidates 200 runs about 450")
+    hidden = None if progress is None else not progress
+    ctrl_c = CtrlC()
+    with (
+        ctrl_c.watched(),
+        tqdm(total=total, initial=done, unit="pair", file=sys.stderr, dynamic_ncols=True, disable=hidden) as bar,
+    ):
+        try:
+            for row in study(lm.engine, texts, skip=done, **options):
+                with ctrl_c.held_back():
+                    folder.append(row)
+                    done += 1
+                bar.update()
+        except KeyboardInterrupt:
+            bar.close()
+            say(f"interrupted after {done:,} of {total:,} pairs; the same command goes on from there")
+            return False
+    return True
+
+
+def _tell(folder: Folder) -> int:
+    """Write the report's files and print its tables."""
+    require("matplotlib", extra="plot").use("Agg")
+    report = folder.report()
+    folder.write(report)
+    print(report)
+    say(f"in {folder.path}: pairs.parquet, table.tsv, differences.tsv, nll-by-distance.png")
+    unmeasured = sum(report.skipped.values())
+    if unmeasured:
+        reasons = ", ".join(f"{count:,} {status}" for status, count in report.skipped.items())
+        say(f"{unmeasured:,} of {len(report.rows):,} pairs were not measured: {reasons}")
+    return UNSCORED if unmeasured else 0
+
+
+def _kinds(pairs: list[str] | None, distances: str | None) -> tuple[list[str], list[int]]:
+    from besag.evaluation.pairs import PAIRS
+    from besag.evaluation.sampling import DISTANCES, schemes
+
+    kinds = list(pairs or PAIRS)
+    schemes(kinds)  # a wrong name is found before the model is loaded
+    if "distance" not in kinds:
+        if distances is not None:
+            raise BesagError(f"--distances {distances} needs --pairs distance")
+        return kinds, []
+    parts = (distances or ",".join(map(str, DISTANCES))).split(",")
+    if not all(part.strip().isdecimal() for part in parts):
+        raise BesagError(f"--distances {distances!r}: write numbers of tokens with commas between, as in 1,2,4,8")
+    return kinds, [int(part) for part in parts]
+
+
+def _texts(file: str, layout: Layout, limit: int | None) -> list[str]:
+    if file != "-" and not os.path.exists(file):
+        raise BesagError(f"no such file: {file!r}")
+    sources = inputs([file], as_text=False, layout=layout)
+    return [record.text for record in records(sources, limit=limit) if record is not None]
+
+
+def _about(lm: LanguageModel, texts: list[str]) -> dict[str, Any]:
+    """What a study must not change while it goes on."""
+    import besag
+    from besag.evaluation.folder import checksum
+    from besag.joints.comparison import usual
+    from besag.joints.pair_show import label
+
+    return {
+        "besag": besag.__version__,
+        "model": lm.name,
+        "dtype": lm.dtype,
+        "vocabulary": lm.conditionals.width,
+        "constructions": [label(one) for one in usual()],
+        "texts": len(texts),
+        "sha256": checksum(texts),
+    }

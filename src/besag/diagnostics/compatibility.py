@@ -1,0 +1,98 @@
+"""Do the conditionals at two places belong to one joint, and how far is each constructed joint from them?
+
+    Arnold and Press:  C = A/B has rank one iff A and B are compatible; the score is the mean over cells of
+    (log C + log C.. − log C_x. − log C_.y)², dots standing for sums
+    Faithfulness:      KL(model ‖ joint), its reverse and the Jensen-Shannon divergence between the conditionals of the
+    model and those of a joint, at the text's own contexts (G) and averaged over all contexts (A)
+
+The first looks at the model alone; the second says how much of what the model says a joint can keep. Both need the
+tables A and B, whole or on candidate sets; `rectangle.py` needs neither.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from besag.diagnostics import show
+from besag.engine import Engine
+from besag.errors import require
+from besag.joints import asking, metrics, passes
+from besag.joints.candidates import Candidates, Kind
+from besag.joints.comparison import usual
+from besag.joints.pair_show import label
+from besag.joints.places import Position, find
+from besag.joints.registry import Construction, construction
+from besag.joints.unaries import Lost, Unaries
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Compatibility:
+    incompatibility: float  # Arnold and Press
+    own_unary_nll: float  # the model's own, at the text's own tokens; nan where there are none
+    joints: Mapping[str, metrics.Metrics]  # label of a construction → its distances, and the rest of its metrics
+    shape: tuple[int, int]  # how many tokens at a and at b
+    lost: Lost
+    status: str  # "ok", or which constructions did not finish
+
+    @classmethod
+    def of(cls, unaries: Unaries, constructions: Iterable[str | Construction] | None = None) -> Compatibility:
+        """By these constructions, or by all of them."""
+        measured: dict[str, metrics.Metrics] = {}
+        unfinished: list[str] = []
+        for one in usual() if constructions is None else constructions:
+            chosen = construction(one) if isinstance(one, str) else one
+            built = chosen.build(unaries)
+            measured[label(chosen)] = metrics.measure(unaries, built)
+            if built.status != "ok":
+                unfinished.append(f"{label(chosen)} {built.status}")
+        return cls(
+            incompatibility=passes.incompatibility(unaries),
+            own_unary_nll=metrics.own_unary_nll(unaries),
+            joints=measured,
+            shape=unaries.shape,
+            lost=unaries.lost,
+            status="; ".join(unfinished) or "ok",
+        )
+
+    @property
+    def has_gold(self) -> bool:
+        """Does the text have tokens of its own at both places?"""
+        return not math.isnan(self.own_unary_nll)
+
+    def nearest(self, metric: str = "all_forward") -> str:
+        """The construction whose conditionals are nearest to the model's."""
+        return min(self.joints, key=lambda label: float(getattr(self.joints[label], metric)))
+
+    def to_dict(self) -> dict[str, Any]:
+        return show.compatibility_dict(self)
+
+    def to_pandas(self) -> DataFrame:
+        """One row a construction."""
+        pandas = require("pandas", extra="eval")
+        frame: DataFrame = pandas.DataFrame({label: one._asdict() for label, one in self.joints.items()}).T
+        frame = frame.rename_axis("construction")
+        frame.attrs.update({"incompatibility": self.incompatibility, "status": self.status})
+        return frame
+
+    def __repr__(self) -> str:
+        return show.compatibility_table(self)
+
+
+def compatibility(
+    engine: Engine,
+    text: str,
+    positions: Sequence[Position] | None = None,
+    *,
+    candidates: Candidates = 20,
+    outcomes: Kind = "text",
+    constructions: Iterable[str | Construction] | None = None,
+) -> Compatibility:
+    """Of two places of a text: those given, or its two masks."""
+    where = find(engine.conditionals.vocabulary, text, positions, engine.conditionals.max_length)
+    return Compatibility.of(asking.unaries(engine, where, outcomes=outcomes, candidates=candidates), constructions)

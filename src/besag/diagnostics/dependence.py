@@ -1,0 +1,206 @@
+"""How much every two places of a text say about each other: mutual information given the rest.
+
+    I(a; b) = Σ_{x,y} q(x, y) log q(x, y) / (q(x) q(y))
+
+q is a joint of the two places on their likeliest tokens, by default Arnold-Gokhale's with contexts weighted by how
+likely they are (uniform weights would measure the dependence of tokens that never occur). All n (n − 1)/2 pairs run
+together. Not to be confused with causal influence, syntax or attention: two places that are both certain given the rest
+have none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from besag.conditionals.contract import Conditionals
+from besag.diagnostics import plots, show
+from besag.diagnostics.reading import askable, encode
+from besag.engine import Engine, Plan
+from besag.errors import BesagError, require
+from besag.joints import asking, metrics
+from besag.joints.candidates import THROUGH
+from besag.joints.pair_show import label
+from besag.joints.places import find
+from besag.joints.registry import Construction, construction
+from besag.scores.show import quoted
+from besag.vocabulary import Encoded
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+MOST_TOKENS = {"cpu": 5_000_000, "mps": 50_000_000, "cuda": 1_000_000_000}  # through the network: minutes
+
+
+class Dependence(NamedTuple):
+    a: int  # positions, special tokens counted
+    b: int
+    token_a: str
+    token_b: str
+    mutual_information: float  # nats
+
+
+class Cost(NamedTuple):
+    """What a map takes, at most."""
+
+    pairs: int
+    sequences: int
+    tokens: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DependenceMap:
+    text: str
+    tokens: tuple[str, ...]  # (n,) as the tokenizer writes them
+    positions: tuple[int, ...]  # (n,) special tokens counted
+    offsets: NDArray[np.int64]  # (n, 2) characters of the text
+    matrix: NDArray[np.float64]  # (n, n) nats, symmetric; nan on the diagonal and beyond the largest distance
+    method: str
+    candidates: int
+    max_distance: int | None
+    lost: float  # mass outside the candidates when both places are hidden, averaged over pairs and places
+    status: str  # "ok", or how many joints did not finish
+    model: str
+    dtype: str
+
+    @property
+    def pairs(self) -> int:
+        return int(np.isfinite(self.matrix).sum()) // 2
+
+    def top(self, n: int = 10) -> list[Dependence]:
+        """The n pairs that depend most on each other, strongest first."""
+        rows, columns = np.nonzero(np.isfinite(self.matrix) & np.tri(len(self.tokens), k=-1, dtype=bool).T)
+        strongest = np.argsort(-self.matrix[rows, columns], kind="stable")[:n]
+        return [self._pair(int(rows[i]), int(columns[i])) for i in strongest]
+
+    def _pair(self, i: int, j: int) -> Dependence:
+        where, named = self.positions, self.tokens
+        return Dependence(where[i], where[j], named[i], named[j], float(self.matrix[i, j]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it for JSON; pairs that were not asked are None."""
+        return show.dependence_dict(self)
+
+    def to_pandas(self) -> DataFrame:
+        """One row a pair, in the order of the text."""
+        pandas = require("pandas", extra="eval")
+        pairs = sorted(self.top(self.pairs), key=lambda pair: pair[:2])
+        frame: DataFrame = pandas.DataFrame(pairs, columns=list(Dependence._fields))
+        names = ("text", "method", "candidates", "lost", "status", "model", "dtype")
+        frame.attrs.update({name: getattr(self, name) for name in names})
+        return frame
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """A heatmap over the tokens."""
+        return plots.dependence(self, ax)
+
+    def __repr__(self) -> str:
+        return show.dependence_table(self)
+
+
+def dependence(
+    engine: Engine,
+    text: str,
+    *,
+    candidates: int = 20,
+    method: str = "ag",
+    max_distance: int | None = None,
+    outcomes: Literal["text", "all"] = "text",
+    **options: object,
+) -> DependenceMap:
+    """Mutual information between every two places of a text, or those at most `max_distance` tokens apart.
+
+    `options` are those of the construction `method`; "ag" weighs contexts by their probability unless told otherwise.
+    """
+    conditionals = engine.conditionals
+    if method == "ag":
+        options.setdefault("weights", "marginal")
+    how = construction(method, **options)
+    encoded = encode(conditionals.vocabulary, text)
+    places = askable(conditionals.vocabulary, encoded)
+    cost(conditionals, text, candidates=candidates, max_distance=max_distance)
+    asked = list(_pairs(conditionals, encoded, max_distance))
+    plans = (_plan(conditionals, text, (places[i], places[j]), how, candidates, outcomes) for i, j in asked)
+    found = list(engine.run(plans))
+    matrix = np.full((len(places), len(places)), np.nan)
+    for (i, j), one in zip(asked, found, strict=True):
+        matrix[i, j] = matrix[j, i] = one.information
+    unfinished = sum(not one.finished for one in found)
+    return DependenceMap(
+        text=encoded.text,
+        tokens=tuple(encoded.tokens[place] for place in places),
+        positions=tuple(places),
+        offsets=encoded.offsets[places],
+        matrix=matrix,
+        method=label(how),
+        candidates=candidates,
+        max_distance=max_distance,
+        lost=float(np.mean([one.lost for one in found])),
+        status=f"{unfinished} of {len(found)} joints did not converge" if unfinished else "ok",
+        model=conditionals.name,
+        dtype=str(conditionals.dtype).removeprefix("torch."),
+    )
+
+
+def cost(conditionals: Conditionals, text: str, *, candidates: int = 20, max_distance: int | None = None) -> Cost:
+    """What a map of this text takes, before anything runs; one that would take very long is refused."""
+    encoded = encode(conditionals.vocabulary, text)
+    whole = _cost(conditionals, encoded, candidates, max_distance)
+    most = MOST_TOKENS[conditionals.device.type]
+    if whole.tokens > most:
+        one = _cost(conditionals, encoded, candidates, 1).tokens
+        raise BesagError(
+            f"{quoted(encoded.text)} has {whole.pairs:,} pairs of places, which would run {whole.sequences:,} "
+            f"sequences ({whole.tokens:,} tokens; {most:,} is the most on {conditionals.device.type}): say "
+            f"max_distance={max(1, most // one)} (--max-distance) for near pairs only, or fewer candidates."
+        )
+    return whole
+
+
+class _Found(NamedTuple):
+    information: float
+    lost: float
+    finished: bool
+
+
+def _plan(
+    conditionals: Conditionals,
+    text: str,
+    pair: tuple[int, int],
+    how: Construction,
+    candidates: int,
+    outcomes: Literal["text", "all"],
+) -> Plan[_Found]:
+    places = find(conditionals.vocabulary, text, pair, conditionals.max_length)
+    unaries = yield from asking.plan(conditionals, places, outcomes=outcomes, candidates=candidates)
+    built = how.build(unaries)
+    information = metrics.measure(unaries, built).mutual_information
+    return _Found(information, (unaries.lost.hidden_a + unaries.lost.hidden_b) / 2, built.status == "ok")
+
+
+def _pairs(conditionals: Conditionals, encoded: Encoded, max_distance: int | None) -> Iterator[tuple[int, int]]:
+    """Indices of places that are asked together: near enough for the user, and for the model to see both."""
+    if max_distance is not None and max_distance < 1:
+        raise BesagError(f"max_distance={max_distance}: places are at least 1 token apart.")
+    places, limit = askable(conditionals.vocabulary, encoded), conditionals.max_length
+    span = places[-1] - places[0]
+    reach = span if max_distance is None else min(max_distance, span)
+    sees = span if limit is None else limit - int(encoded.special.sum()) - 1
+    if reach > sees:
+        raise BesagError(
+            f"{quoted(encoded.text)} has {len(places)} tokens, and {conditionals.name!r} sees places at most {sees} "
+            f"apart: say max_distance={sees} or less (--max-distance)."
+        )
+    return ((i, j) for j, b in enumerate(places) for i, a in enumerate(places[:j]) if b - a <= reach)
+
+
+def _cost(conditionals: Conditionals, encoded: Encoded, candidates: int, max_distance: int | None) -> Cost:
+    pairs = sum(1 for _ in _pairs(conditionals, encoded, max_distance))
+    sequences = pairs * (1 + 2 * THROUGH + 2 * candidates)
+    length = min(len(encoded.ids), conditionals.max_length or len(encoded.ids))
+    return Cost(pairs, sequences, sequences * length)

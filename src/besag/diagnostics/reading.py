@@ -1,0 +1,43 @@
+"""Which places of a text a diagnostic looks at: two that somebody names, its two masks, or all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from besag.conditionals.contract import Conditionals
+from besag.errors import BesagError
+from besag.joints.places import MASK, Places, Position, find
+from besag.scores.show import quoted
+from besag.vocabulary import Encoded, Vocabulary
+
+
+def encode(vocabulary: Vocabulary, text: str) -> Encoded:
+    """The text as ids; "[MASK]" is a mask for any model."""
+    [encoded] = vocabulary.encode([text.replace(MASK, vocabulary.mask_token or MASK)])
+    return encoded
+
+
+def askable(vocabulary: Vocabulary, encoded: Encoded) -> list[int]:
+    """The positions that can be hidden and asked: all of the text but special tokens written in it."""
+    special = vocabulary.special_ids - {vocabulary.mask_id, vocabulary.unknown_id}
+    places = [place for place in encoded.places.tolist() if int(encoded.ids[place]) not in special]
+    if len(places) < 2:
+        raise BesagError(f"{quoted(encoded.text)} has fewer than two tokens that can be asked, and a pair has two.")
+    return places
+
+
+def pairs(conditionals: Conditionals, text: str, positions: Sequence[Position] | None) -> list[Places]:
+    """The pair of places named, or the two masks of the text; if it has none, every two neighbours in it."""
+    vocabulary, limit = conditionals.vocabulary, conditionals.max_length
+    if conditionals.sees != "both":
+        raise BesagError(f"{conditionals.name!r} sees the left side of a place only: this needs a masked model.")
+    encoded = encode(vocabulary, text)
+    if positions is None and vocabulary.mask_id not in encoded.ids:
+        near = [pair for pair in pairwise(askable(vocabulary, encoded)) if pair[1] - pair[0] == 1]
+        return [find(vocabulary, text, pair, limit) for pair in near]
+    where = find(vocabulary, text, positions, limit)
+    if len(where.at) != 2:
+        named = "one was" if len(where.at) == 1 else f"{len(where.at)} were"
+        raise BesagError(f"a pair has two places, and {named} given in {quoted(text)}: {where.title}.")
+    return [where]
