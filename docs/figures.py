@@ -15,6 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import besag
+from besag.joints import construction
 
 HERE = Path(__file__).parent
 INK, GREY, BLUE, ORANGE, GREEN, PURPLE = "#22252b", "#8a8f98", "#3b6fb6", "#d9662b", "#3d8f5f", "#7d5ba6"
@@ -24,6 +25,8 @@ STYLE = {
     "xtick.color": INK, "ytick.color": INK, "figure.dpi": 110, "savefig.facecolor": "white",
 }  # fmt: skip
 PAIR = ("The keys to the cabinet are here.", "The keys to the cabinet is here.")
+TWO_MASKS = "He lives in [MASK] [MASK]."
+CASINO = "The man is at the casino."
 GARDEN_PATH = ("As the woman read the letter fell to the floor.", "As the woman read, the letter fell to the floor.")
 
 
@@ -157,19 +160,71 @@ def sums(lm: besag.LanguageModel) -> None:
     save("sums")
 
 
+def joint(lm: besag.LanguageModel) -> None:
+    """README: two masks, each filled for itself and both together, on the same tokens."""
+    ag = lm.joint(TWO_MASKS, candidates=200)
+    mlm = ag.by(construction("mlm"))
+    named = [*mlm.top(3), *ag.top(9)]
+    rows, columns = (sorted({pair[side] for pair in named}, key=str.lower) for side in (0, 1))
+    _, axes = plt.subplots(1, 2, figsize=(9.6, 4.4), sharey=True, layout="constrained")
+    titles = {"each mask for itself: p(x) · p(y)": mlm, "both together: their Arnold-Gokhale joint": ag}
+    for ax, (title, law) in zip(axes, titles.items(), strict=True):
+        cells = np.exp([[law.log_prob(x, y) for y in columns] for x in rows])
+        ax.imshow(np.sqrt(cells), cmap="Oranges", vmin=0, vmax=0.36, aspect="auto")
+        for (x, y), cell in np.ndenumerate(cells):
+            if cell >= 0.005:
+                ink = "white" if cell > 0.06 else INK
+                ax.text(y, x, f"{cell:.1%}", ha="center", va="center", fontsize=8, color=ink)
+        words = [[token.replace("▁", "␣") for token in tokens] for tokens in (rows, columns)]
+        ax.set_yticks(range(len(rows)), words[0])
+        ax.set_xticks(range(len(columns)), words[1], rotation=45, ha="right", rotation_mode="anchor")
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
+        ax.set_title(title)
+    axes[0].set_ylabel("first mask")
+    for ax in axes:
+        ax.set_xlabel("second mask")
+    plt.gcf().suptitle(f"“{TWO_MASKS}”   200 × 200 candidates, embedded model", x=0.01, ha="left", fontsize=10.5)
+    save("joint")
+
+
+def heatmap(lm: besag.LanguageModel) -> None:
+    """A joint as `joint.plot()` draws it."""
+    lm.joint(TWO_MASKS, candidates=200).plot(n=10)
+    save("heatmap", bbox_inches="tight")
+
+
+def casino(lm: besag.LanguageModel) -> None:
+    """All constructions on one pair, as `comparison.plot()` draws them."""
+    lm.joint(CASINO, positions=("man", "is"), candidates=50).compare().plot()
+    save("casino", bbox_inches="tight")
+
+
+def rectangles(lm: besag.LanguageModel) -> None:
+    """The odds ratios of 2 × 2 minors, seen from either place."""
+    lm.rectangles(CASINO, positions=("man", "is"), minors=100).plot()
+    save("rectangles", bbox_inches="tight")
+
+
+def dependence(lm: besag.LanguageModel) -> None:
+    """The mutual information of every two tokens."""
+    lm.dependence(PAIR[0], method="stationary", candidates=10).plot()
+    save("dependence", bbox_inches="tight")
+
+
 def minus(value: float) -> str:
     return f"{value:.1f}".replace("-", "−")
 
 
-def save(name: str) -> None:
+def save(name: str, **options: str) -> None:
     path = HERE / "img" / f"{name}.png"
     path.parent.mkdir(exist_ok=True)
-    plt.savefig(path, dpi=130, metadata={"Software": None})
+    plt.savefig(path, dpi=130, metadata={"Software": None}, **options)
     plt.close()
     print(f"docs/img/{name}.png  {path.stat().st_size / 1000:.0f} kB")
 
 
-FIGURES = (pair, coloured, garden_path, pieces, orders, lengths, sums)
+FIGURES = (pair, coloured, garden_path, pieces, orders, lengths, sums, joint, heatmap, casino, rectangles, dependence)
 
 if __name__ == "__main__":
     model = besag.load(progress=False)

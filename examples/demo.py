@@ -22,6 +22,7 @@ def main() -> None:
     choice(lm)
     sentence_probability(lm)
     corpus(lm)
+    several_masks(lm)
     if find_spec("matplotlib"):
         picture(lm)
 
@@ -87,6 +88,21 @@ def corpus(lm: besag.LanguageModel) -> None:
     print(f"pseudo-perplexity   {pll.perplexity:6.2f} a token, by pll: to compare corpora under one model")
     print(f"perplexity          {chain.perplexity:6.2f} a token, by chain: of true probabilities, at given lengths")
     print(f"bits per character  {chain.bits_per_character:6.2f} by chain: to compare models with different tokenizers")
+
+
+def several_masks(lm: besag.LanguageModel) -> None:
+    text = "She was born in the United [MASK] of [MASK]."
+    section("6. Two masks together", f"   {text}", "")
+    meanings = {
+        "mlm": "each mask for itself, multiplied: what fill-mask does",
+        "ag": "the joint of both, over 30 candidates",
+    }
+    for method, meaning in meanings.items():
+        joint = lm.joint(text, method=method, candidates=30)
+        print(f"{method:4} {meaning}")
+        for pair in joint.top(3):
+            print(f"     {pair.prob:7.2%}  {joint.text(pair.a, pair.b)}")
+    print("Each is a probability of pairs of candidates; `besag compare` puts seven such joints side by side.")
 
 
 def picture(lm: besag.LanguageModel) -> None:

@@ -208,8 +208,8 @@ class LanguageModel:
     def fill(self, text: str, k: int = 5, method: str = "ag", **options: Any) -> Fill:
         """The k likeliest fillings of all masks of a text, taken together: not each mask for itself.
 
-        Options: `candidates` and `outcomes` as for `joint`, `beam` (how many partial fillings a search keeps), and those
-        of the construction. The result says whether it is exact, and over what.
+        Options: `candidates` and `outcomes` as for `joint`, `beam` (how many partial fillings a search keeps), and
+        those of the construction. The result says whether it is exact, and over what.
         """
         return fill(self.engine, text, k, method=method, **options)
 
@@ -221,12 +221,13 @@ class LanguageModel:
         return dependence(self.engine, text, **options)
 
     def rectangles(self, text: str, positions: Sequence[Position] | None = None, **options: Any) -> Rectangles:
-        """Are the model's conditionals those of any joint? The odds-ratio test, on `minors` (100) random 2 × 2 tables."""
+        """Are the model's conditionals those of any joint? The odds-ratio test on `minors` (100) random 2×2 tables."""
         return rectangles(self.engine, text, positions, **options)
 
     def pairs(self, texts: Iterable[str], **options: Any) -> Report:
-        """Every construction and every metric on pairs of places sampled from texts: `besag pairs` is the same, resumable.
+        """Every construction and every metric on pairs of places sampled from texts (`besag pairs` can be resumed).
 
-        Options: `pairs` ("random", "contiguous", "distance"), `distances`, `per_text`, `seed`, `candidates`, `outcomes`.
+        Options: `pairs` ("random", "contiguous", "distance"), `distances`, `per_text`, `seed`, `candidates`,
+        `outcomes`.
         """
         return Report.of(self.engine, texts, **options)

@@ -130,7 +130,8 @@ BIBTEX: dict[str, str] = {
   doi = {10.18653/v1/2023.acl-short.99}
 }""",
     "li2024": """@inproceedings{li2024,
-  title = {Promises and Pitfalls of Generative Masked Language Modeling: Theoretical Framework and Practical Guidelines},
+  title = {Promises and Pitfalls of Generative Masked Language Modeling: Theoretical Framework and Practical
+           Guidelines},
   author = {Li, Yuchen and Kirchmeyer, Alexandre and Mehta, Aashay and Qin, Yilong and Dadachev, Boris and
             Papineni, Kishore and Kumar, Sanjiv and Risteski, Andrej},
   booktitle = {International Conference on Machine Learning},

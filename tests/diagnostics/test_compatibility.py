@@ -46,7 +46,7 @@ def test_incompatible_conditionals_by_hand():
 
 
 def test_what_did_not_finish_is_told():
-    found = compatibility(Engine(Arbitrary(4)), "s0 s1 s2", (0, 1), constructions=[construction("ag", limit=1)])
+    found = compatibility(Engine(Arbitrary(4)), "s0 s1 s2", (0, 1), constructions=[construction("stationary", limit=1)])
     assert "not converged" in found.status
     assert "NOT CONVERGED" in repr(found)
     assert found.to_dict()["status"] == found.status

@@ -53,7 +53,7 @@ def test_a_row_holds_what_each_construction_says_of_the_pair(engine, rows):
         for metric, value in metrics.measure(unaries, built)._asdict().items():
             assert row.joints[label][metric] == pytest.approx(value, abs=1e-9)
         assert row.joints[label]["status"] == built.status == "ok"
-    assert row.joints["ag"]["iterations"] > 1
+    assert row.joints["ag"]["iterations"] >= 1
     assert row.joints["ag"]["residual"] <= 1e-6
 
 

@@ -108,11 +108,11 @@ def test_constructions_can_be_chosen_and_come_one_at_a_time():
 
 def test_an_unfinished_construction_is_named(comparison):
     assert comparison.status == "ok"
-    unfinished = make("mlm").compare(["mlm", construction("ag", limit=2)])
-    assert unfinished.status.startswith("ag limit=2 not converged")
-    assert "ag limit=2 NOT CONVERGED: " in repr(unfinished)
-    assert "ag limit=2 NOT CONVERGED: " in unfinished._repr_html_()
-    assert row(unfinished, "ag limit=2")["status"].startswith("not converged")
+    unfinished = make("mlm").compare(["mlm", construction("stationary", limit=1)])
+    assert unfinished.status.startswith("stationary limit=1 not converged")
+    assert "stationary limit=1 NOT CONVERGED: " in repr(unfinished)
+    assert "stationary limit=1 NOT CONVERGED: " in unfinished._repr_html_()
+    assert row(unfinished, "stationary limit=1")["status"].startswith("not converged")
 
 
 def test_without_gold_its_columns_are_absent(hidden):

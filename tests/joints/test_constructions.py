@@ -19,7 +19,9 @@ VARIANTS = [
     ("mlm", {}), ("order", {}), ("order", {"direction": "ab"}), ("order", {"direction": "ba"}),
     ("order", {"weight": 0.2}), ("mrf", {}), ("mrf_local", {}), ("hcb", {}), ("hcb", {"top": 3}),
     ("hcb", {"pivot": "one"}), ("hcb", {"pivot": 1}),
-    ("ag", {}), ("ag", {"weights": "marginal"}), ("ag", {"paper": True}), ("ag", {"accelerate": False, "limit": 5000}),
+    ("ag", {}), ("ag", {"weights": "marginal"}), ("ag", {"paper": True}),
+    ("ag", {"newton": False}),
+    ("ag", {"accelerate": False, "newton": False, "limit": 5000}),
     ("stationary", {}), ("stationary", {"accelerate": False}),
 ]  # fmt: skip
 IDS = [" ".join([name, *(f"{key}={value}" for key, value in options.items())]) for name, options in VARIANTS]
@@ -154,11 +156,11 @@ def test_ag_never_raises_its_objective_and_nothing_nearby_is_better(weights, siz
     for accelerate in (False, True):
         before = math.inf
         for limit in (1, 2, 3, 5, 8, 13, 21, 34):
-            ag = construction("ag", weights=weights, accelerate=accelerate, limit=limit, tolerance=1e-14)
+            ag = construction("ag", weights=weights, accelerate=accelerate, limit=limit, tolerance=1e-14, newton=False)
             now = objective(unaries, ag.build(unaries).law.cells(unaries).exp().numpy(), w, w_)
             assert now <= before + 1e-9 * abs(now)
             before = now
-    best = construction("ag", weights=weights, tolerance=1e-12, limit=20_000).build(unaries).law.cells(unaries)
+    best = construction("ag", weights=weights, tolerance=1e-12).build(unaries).law.cells(unaries)
     least = objective(unaries, best.exp().numpy(), w, w_)
     generator = np.random.default_rng(size[2])
     for scale in (1e-3, 1e-1):
@@ -170,7 +172,7 @@ def test_ag_never_raises_its_objective_and_nothing_nearby_is_better(weights, siz
 def test_the_residual_is_the_total_variation_between_q_and_its_own_update(size):
     unaries = incompatible(*size, scale=3.0)
     a, b = dense(unaries)
-    for options in ({"paper": True}, {"limit": 3}, {}):
+    for options in ({"paper": True}, {"limit": 3, "newton": False}, {"newton": False}, {}):
         built = construction("ag", **options).build(unaries)
         q = built.law.cells(unaries).exp().numpy()
         update = (a + b) / (1 / q.sum(1, keepdims=True) + 1 / q.sum(0))
@@ -203,7 +205,7 @@ def test_the_stationary_law_is_ag_with_the_weights_at_its_own_marginals(size):
 def test_non_convergence_is_said_and_never_silent():
     unaries = incompatible(20, 20, 0, scale=4.0)
     for name in ("ag", "stationary"):
-        built = construction(name, limit=2).build(unaries)
+        built = construction(name, limit=2, **({"newton": False} if name == "ag" else {})).build(unaries)
         assert built.status.startswith("not converged: residual")
         assert built.facts["iterations"] <= 4
         assert construction(name).build(unaries).status == "ok"

@@ -75,10 +75,12 @@ def compare(
     refuse_other_than_two(lm, text, at, "besag compare")
     first: Any = lm.joint(text, positions(at), "mlm", outcomes=outcomes, candidates=size(candidates), gold=gold)
     found = first.compare(method)
-    brief = {"construction": "construction", **found.brief, "iterations": "iterations", "status": "status"}
-    for row in found.rows:
-        out.write({head: row[name] for name, head in brief.items()} if shape == "table" else row, {})
-    out.close()
+    if shape == "table" and output is None:
+        print(found)
+    else:
+        for row in found.rows:
+            out.write(row, {})
+        out.close()
     if plot is not None:
         found.plot().figure.savefig(plot, dpi=DPI)
     say(" · ".join(found.facts()))

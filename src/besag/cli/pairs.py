@@ -155,7 +155,9 @@ def _tell(folder: Folder) -> int:
     if unmeasured:
         reasons = ", ".join(f"{count:,} {status}" for status, count in report.skipped.items())
         say(f"{unmeasured:,} of {len(report.rows):,} pairs were not measured: {reasons}")
-    return UNSCORED if unmeasured else 0
+    for name, count in report.unfinished.items():
+        say(f"{name} did not converge in {count:,} of {len(report.measured):,} pairs; pairs.jsonl says how far it came")
+    return UNSCORED if unmeasured or report.unfinished else 0
 
 
 def _kinds(pairs: list[str] | None, distances: str | None) -> tuple[list[str], list[int]]:

@@ -204,6 +204,16 @@ class Report:
         """Mean P-NLL against the distance of the two places, and the gain over the independent MLM, with 95 % bands."""
         return pairs_plot.draw(self)
 
+    @property
+    def unfinished(self) -> dict[str, int]:
+        """How many joints of each construction did not converge, where any did not."""
+        counts = {
+            name: sum(row.joints[name]["status"] != "ok" for row in self.measured)
+            for name in self.constructions
+            if name != OWN
+        }
+        return {name: count for name, count in counts.items() if count}
+
     def facts(self) -> list[str]:
         skipped = [f"{count:,} {status} ({REASONS[status]})" for status, count in self.skipped.items()]
         told = [f"{name} {self.settings[name]}" for name in TOLD if name in self.settings]
@@ -211,6 +221,7 @@ class Report:
         return [
             f"{len(self.measured):,} pairs of {texts:,} texts",
             *([f"not measured: {', '.join(skipped)}"] if skipped else []),
+            *(f"{name} not converged in {count:,}" for name, count in self.unfinished.items()),
             "95 % bootstrap intervals by text",
             *told,
         ]

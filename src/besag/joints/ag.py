@@ -27,11 +27,13 @@ from torch import Tensor
 from besag.errors import BesagError, nearest
 from besag.joints import passes
 from besag.joints.acceleration import MEMORY, TOLERANCE, Found, Step, convergence, fixed_point, refuse_nonsense
+from besag.joints.boxes import arnold_gokhale
 from besag.joints.law import Law
 from besag.joints.registry import CONSTRUCTIONS, Built, Construction, construction
 from besag.joints.unaries import Unaries
 
 WEIGHTS = ("uniform", "marginal")
+SMALL = 512  # tokens of both places together up to which Newton's method is cheaper than iterating
 PAPER_STEPS = 40
 LEAST_WEIGHT = -60.0  # log of the smallest context weight: below it, single precision loses the context altogether
 ROUNDING = {torch.float32: 1e-7, torch.float64: 1e-13}  # of a sum over all cells, relative to its size
@@ -50,6 +52,7 @@ class ArnoldGokhale(Construction):
     tolerance: float | None = None  # on the residual; if not given, TOLERANCE
     limit: int = 1000  # readings of A and B
     accelerate: bool = True
+    newton: bool = True  # begin small tables at the answer of Newton's method (boxes.py)
     paper: bool = False
 
     def __post_init__(self) -> None:
@@ -76,7 +79,8 @@ class ArnoldGokhale(Construction):
                 return residuals[-1] <= tolerance
 
             memory = MEMORY if self.accelerate else 0
-            found = fixed_point(solver.step, solver.start(), enough=enough, limit=self.limit, memory=memory)
+            start = solver.start(newton=self.newton)
+            found = fixed_point(solver.step, start, enough=enough, limit=self.limit, memory=memory)
             residual = residuals[-1] if residuals[-1] <= tolerance else solver.residual(found.theta, found.step)
             status = convergence(residual, tolerance, found.iterations)
         return solver.built(found, status, residual)
@@ -105,10 +109,22 @@ class _Solver:
         marginals[m:] = -math.log(k)
         return marginals - self.log_weights
 
-    def start(self) -> Tensor:
-        """From the chain rule in both orders: the answer is the same from anywhere, and near from there."""
+    def start(self, newton: bool) -> Tensor:
+        """From the chain rule in both orders: the answer is the same from anywhere, and near from there.
+
+        Where a linear system of size m + k costs little, from the answer itself; the iteration then confirms it.
+        """
         found = construction("order").build(self.unaries)
-        return torch.cat([found.log_u, found.log_v]).double() - self.log_weights
+        marginals = torch.cat([found.log_u, found.log_v]).double()
+        tables = self.unaries.log_a, self.unaries.log_b
+        if newton and len(marginals) <= SMALL and tables[0].dtype == torch.float64:
+            log_a, log_b, log_u, log_v, row, column = (
+                part[None] for part in (*tables, found.log_u, found.log_v, self.row, self.column)
+            )
+            [log_q] = arnold_gokhale(log_a, log_b, log_u, log_v, (row, column))
+            if not bool(log_q.isnan().any()):
+                marginals = torch.cat([log_q.logsumexp(1), log_q.logsumexp(0)])
+        return marginals - self.log_weights
 
     def law(self, theta: Tensor) -> Law:
         m = len(self.row)

@@ -53,8 +53,8 @@ def sweep(unaries: Unaries, law: Law) -> Sweep:
     launch = Launch(unaries, CUT)
     rows, columns = launch.buffers()
     potentials = launch.each(torch.float64)
-    row, column, left, right = _vectors(law, precise=True)
-    launch("sweep", row, column, left, right, rows, columns, potentials)
+    rests = [_vector(end - _vector(end)) for end in (law.left, law.right) if end is not None]
+    launch("sweep", *_vectors(law), *rests, rows, columns, potentials)
     over_y, over_x = (each.sum(0, dtype=torch.float64).clamp_min(LEAST).log().float() for each in (rows, columns))
     return Sweep(over_y, over_x, cast(float, potentials.sum()))
 
@@ -138,12 +138,11 @@ def _kind(law: Law) -> str:
     return "mixture" if law.kind == "sum" and law.left is None and law.right is None else law.kind
 
 
-def _vectors(law: Law, precise: bool = False) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Row, column, left, right, the last two in float64 if precise. Where only one of them is given the other is 0."""
+def _vectors(law: Law) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Row, column, left, right. Where only one of the last two is given the other is 0."""
     left = torch.zeros_like(law.row) if law.left is None else law.left
     right = torch.zeros_like(law.column) if law.right is None else law.right
-    ends = (left.double(), right.double()) if precise else (_vector(left), _vector(right))
-    return _vector(law.row), _vector(law.column), *(end.contiguous() for end in ends)  # type: ignore[return-value]
+    return _vector(law.row), _vector(law.column), _vector(left), _vector(right)
 
 
 def _vector(numbers: Tensor) -> Tensor:

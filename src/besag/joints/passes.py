@@ -77,10 +77,11 @@ def sweep(unaries: Unaries, law: Law) -> Sweep:
     for at in _blocks(unaries):
         r = (unaries.log_a[at] + law.column).exp_().add_((unaries.log_b[at] + law.row[at][:, None]).exp_())
         gap = (law.left[at][:, None] - law.right).to(r.dtype)  # left and right may be more precise than the tables
-        lower = law.left[at][:, None].to(r.dtype) - gap.clamp_min(0)
-        potential -= float((r * (lower - torch.log1p(torch.exp(-gap.abs())))).sum(dtype=torch.float64))
-        e = gap.clamp_(-80.0, 80.0).exp_()
-        r /= 1 + e
+        e = gap.clamp(-80.0, 80.0).exp_()
+        share = 1 + e  # h = left − log(1 + e^gap)
+        potential -= float(law.left[at].double() @ r.sum(1).double())
+        potential += float(gap.maximum(share.log()).mul_(r).sum(dtype=torch.float64))
+        r /= share
         rows[at] = r.sum(1)
         columns += r.mul_(e).sum(0)
     return Sweep(rows.clamp_min(LEAST).log(), columns.clamp_min(LEAST).log().to(law.column.dtype), potential)

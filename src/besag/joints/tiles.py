@@ -53,23 +53,25 @@ def marginals(
 
 @jit
 def sweep(
-    A, B, ROW, COLUMN, LEFT, RIGHT, rows, columns, potentials, m, quads,
+    A, B, ROW, COLUMN, LEFT, RIGHT, LEFT_REST, RIGHT_REST, rows, columns, potentials, m, quads,
     QUAD: tl.constexpr, STRIP: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
+    """Left and right come in two floats each, what one can hold and the rest: only their difference enters a cell."""
     k = quads * QUAD
     y = own_columns(WIDTH)
-    column, right = vector(COLUMN, y, k)[None, :], vector(RIGHT, y, k)[None, :]  # left and right are float64
+    column, right = vector(COLUMN, y, k)[None, :], vector(RIGHT, y, k)[None, :]
+    right_rest = vector(RIGHT_REST, y, k)[None, :]
     over_x = tl.zeros((WIDTH,), tl.float32)
     potential = tl.zeros((WIDTH,), tl.float64)
     for start in range(0, STRIP, HEIGHT):
         x = own_rows(start, STRIP, HEIGHT)
         row, left = vector(ROW, x, m)[:, None], vector(LEFT, x, m)[:, None]
         r = exp(table(A, x, y, m, k) + column) + exp(table(B, x, y, m, k) + row)  # (HEIGHT, WIDTH)
-        gap = (left - right).to(tl.float32)
+        gap = (left - right) + (vector(LEFT_REST, x, m)[:, None] - right_rest)
         ratio = exp(-tl.minimum(tl.abs(gap), STEEP))
         large = 1 / (1 + ratio)  # r is cut into the shares σ(left − right) and σ(right − left): a large and a small one
         small = ratio * large
-        potential -= tl.sum(r * (left.to(tl.float32) - tl.maximum(gap, 0.0) + log(large)), 0).to(tl.float64)
+        potential -= tl.sum(r * (left - tl.maximum(gap, 0.0) + log(large)), 0).to(tl.float64)
         tl.store(line(rows, 0, m) + x, tl.sum(r * tl.where(gap > 0, small, large), 1), mask=x < m)
         over_x += tl.sum(r * tl.where(gap > 0, large, small), 0)
     tl.store(line(columns, 1, k) + y, over_x, mask=y < k)
