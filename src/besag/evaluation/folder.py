@@ -96,7 +96,7 @@ class Folder:
         columns = {name: [record.get(name) for record in records] for name in names}
         parquet.write_table(pyarrow.table(columns), self.path / "pairs.parquet")
         _write_tsv(self.path / "table.tsv", report.table())
-        _write_tsv(self.path / "differences.tsv", report.differences())
+        _write_tsv(self.path / "differences.tsv", report.differences(against=("ag", "stationary")))
         figure = report.plot()
         figure.savefig(self.path / "nll-by-distance.png", dpi=150)
         require("matplotlib.pyplot", extra="plot").close(figure)

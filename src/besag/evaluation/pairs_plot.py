@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from besag.evaluation.report import Report
 
 MOST_TICKS = 8  # distances that have a tick of their own; more are pooled
+FEWEST = 10  # pairs of a distance that is drawn beside one of many
 BASELINE = "mlm"
 STYLES = {  # colour, line, width: kin in one hue, what the paper recommends in front
     "mlm": ("0.25", "-", 2.0),
@@ -42,6 +43,9 @@ def draw(report: Report) -> Figure:
     pyplot = require("matplotlib.pyplot", extra="plot")
     bins = _bins(sorted({row.distance for row in report.measured}))
     members = [[row for row in report.measured if low <= row.distance <= high] for low, high in bins]
+    enough = min(FEWEST, max(map(len, members)) / 20)  # a mean over a few pairs would set the scale for all others
+    bins = [one for one, rows in zip(bins, members, strict=True) if len(rows) >= enough]
+    members = [rows for rows in members if len(rows) >= enough]
     compared = BASELINE in report.constructions
     figure: Figure
     figure, panels = pyplot.subplots(

@@ -133,12 +133,13 @@ class Report:
                 table.append(line)
         return table
 
-    def differences(self, level: float = 0.95, seed: int = 0) -> list[dict[str, Any]]:
+    def differences(self, level: float = 0.95, seed: int = 0, against: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Paired differences, one construction less another, over the same pairs: negative is better.
 
         In P-NLL against the independent MLM and against the best of these pairs; in U-NLL against the model's own
-        conditionals. `p` is a two-sided sign-flip test by text, `p_holm` corrected for all that is compared with the
-        same reference. (The best is chosen on the same pairs, so a small p against it is a little too small.)
+        conditionals; and in both against those named in `against`. `p` is a two-sided sign-flip test by text, `p_holm`
+        corrected for all that is compared with the same reference. (The best is chosen on the same pairs, so a small p
+        against it is a little too small.)
         """
         lines = []
         for kind in self.kinds:
@@ -147,12 +148,14 @@ class Report:
             means = {name: self.values("pair_nll", name, rows).mean() for name in self.constructions}
             best = min(means, key=means.__getitem__)
             references = [("P-NLL", "pair_nll", BASELINE), ("P-NLL", "pair_nll", best), ("U-NLL", "unary_nll", OWN)]
+            for name in against:
+                references += [("P-NLL", "pair_nll", name), ("U-NLL", "unary_nll", name)]
             for title, metric, reference in dict.fromkeys(references):
                 others = [name for name in self.constructions if name != reference]
                 if not others or reference not in [*self.constructions, OWN]:
                     continue
-                against = self.values(metric, reference, rows)[:, None]
-                change = np.stack([self.values(metric, name, rows) for name in others], 1) - against  # (n, c)
+                theirs = self.values(metric, reference, rows)[:, None]
+                change = np.stack([self.values(metric, name, rows) for name in others], 1) - theirs  # (n, c)
                 p = sign_flips(change, groups, seed=seed)
                 ends = intervals(change, groups, level=level, seed=seed)
                 for name, (mean, low, high), raw_p, holm_p in zip(others, ends, p, holm(p), strict=True):
