@@ -37,6 +37,8 @@ def test_marginals_top_and_counts_are_those_of_the_dense_joint(kind):
     rows, columns = passes.marginals(unaries, one)
     torch.testing.assert_close(rows, cells.exp().sum(1).log())
     torch.testing.assert_close(columns, cells.exp().sum(0).log())
+    torch.testing.assert_close(passes.marginal_a(unaries, one), rows)
+    torch.testing.assert_close(passes.marginal_b(unaries, one), columns)
     values, x, y = passes.top(unaries, one, 6)
     torch.testing.assert_close(values, cells.flatten().sort(descending=True).values[:6])
     torch.testing.assert_close(cells[x, y], values)

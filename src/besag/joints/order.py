@@ -46,12 +46,12 @@ class Order(Construction):
         forth = Law("b", unaries.hidden_a, torch.zeros_like(unaries.hidden_b))
         back = Law("a", torch.zeros_like(unaries.hidden_a), unaries.hidden_b)
         if self.direction == "ab":
-            return Built(forth, unaries.hidden_a, passes.marginals(unaries, forth)[1])
+            return Built(forth, unaries.hidden_a, passes.marginal_b(unaries, forth))
         if self.direction == "ba":
-            return Built(back, passes.marginals(unaries, back)[0], unaries.hidden_b)
+            return Built(back, passes.marginal_a(unaries, back), unaries.hidden_b)
         log_forth, log_back = math.log(self.weight), math.log(1 - self.weight)
         law = Law("sum", unaries.hidden_a + (log_forth + math.log(2)), unaries.hidden_b + (log_back + math.log(2)))
-        of_a, of_b = passes.marginals(unaries, back)[0], passes.marginals(unaries, forth)[1]
+        of_a, of_b = passes.marginal_a(unaries, back), passes.marginal_b(unaries, forth)
         return Built(
             law,
             torch.logaddexp(unaries.hidden_a + log_forth, of_a + log_back),

@@ -17,7 +17,7 @@ from besag.errors import BesagError
 from besag.joints.law import Law
 from besag.joints.unaries import Unaries
 
-BLOCK_CELLS = {"cpu": 2**18, "cuda": 2**24, "mps": 2**22}  # a block and its temporaries stay in the cache of a core
+BLOCK_CELLS = {"cpu": 2**17, "cuda": 2**24, "mps": 2**22}  # a block and its temporaries stay in the cache of a core
 LEAST = 1e-37  # a sum of float32 probabilities below this is noise
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -56,6 +56,23 @@ def marginals(unaries: Unaries, law: Law) -> tuple[Tensor, Tensor]:
     return rows, columns
 
 
+def marginal_a(unaries: Unaries, law: Law) -> Tensor:
+    """log Σ_y q(x, y) alone, (m,), which costs half of both."""
+    if unaries.log_a.is_cuda:
+        return marginals(unaries, law)[0]
+    return torch.cat([torch.logsumexp(law.cells(unaries, at), 1) for at in _blocks(unaries)])
+
+
+def marginal_b(unaries: Unaries, law: Law) -> Tensor:
+    """log Σ_x q(x, y) alone, (k,)."""
+    if unaries.log_a.is_cuda:
+        return marginals(unaries, law)[1]
+    columns = torch.full_like(law.column, -torch.inf)
+    for at in _blocks(unaries):
+        columns = torch.logaddexp(columns, torch.logsumexp(law.cells(unaries, at), 0))
+    return columns
+
+
 class Sweep(NamedTuple):
     rows: Tensor  # (m,) log Σ_y r·σ(right − left)
     columns: Tensor  # (k,) log Σ_x r·σ(left − right)
@@ -74,14 +91,22 @@ def sweep(unaries: Unaries, law: Law) -> Sweep:
     rows = torch.empty_like(law.row)
     columns = torch.zeros_like(law.column, dtype=torch.float64)
     potential = 0.0
+    # left and right may be more precise than the tables: what one number of theirs can hold, and the rest
+    left, right = law.left.to(rows.dtype), law.right.to(rows.dtype)
+    left_rest, right_rest = (law.left - left).to(rows.dtype), (law.right - right).to(rows.dtype)
+    buffers = None  # made once: fresh memory for every block would cost as much as the exponentials
     for at in _blocks(unaries):
-        r = (unaries.log_a[at] + law.column).exp_().add_((unaries.log_b[at] + law.row[at][:, None]).exp_())
-        gap = (law.left[at][:, None] - law.right).to(r.dtype)  # left and right may be more precise than the tables
-        e = gap.clamp(-80.0, 80.0).exp_()
-        share = 1 + e  # h = left − log(1 + e^gap)
+        buffers = law.row.new_empty(4, at.stop - at.start, len(right)) if buffers is None else buffers
+        r, e, gap, spare = buffers[:, : at.stop - at.start]
+        torch.add(unaries.log_a[at], law.column, out=r).exp_()
+        r += torch.add(unaries.log_b[at], law.row[at][:, None], out=e).exp_()
+        torch.sub(left[at][:, None], right, out=gap)
+        gap += torch.sub(left_rest[at][:, None], right_rest, out=e)
+        torch.clamp(gap, -80.0, 80.0, out=e).exp_()  # e^gap, and h = left − log(1 + e^gap)
         potential -= float(law.left[at].double() @ r.sum(1).double())
-        potential += float(gap.maximum(share.log()).mul_(r).sum(dtype=torch.float64))
-        r /= share
+        torch.maximum(gap, torch.log1p(e, out=spare), out=gap)
+        potential += float(gap.mul_(r).sum(dtype=torch.float64))
+        r /= torch.add(e, 1, out=spare)
         rows[at] = r.sum(1)
         columns += r.mul_(e).sum(0)
     return Sweep(rows.clamp_min(LEAST).log(), columns.clamp_min(LEAST).log().to(law.column.dtype), potential)

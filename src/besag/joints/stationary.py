@@ -60,7 +60,7 @@ class Stationary(Construction):
     def _step(self, unaries: Unaries, theta: Tensor) -> Step:
         log_v = torch.log_softmax(theta, 0)
         forth = Law("b", _given_b(unaries, log_v), torch.zeros_like(log_v))
-        image = torch.log_softmax(passes.marginals(unaries, forth)[1], 0)
+        image = torch.log_softmax(passes.marginal_b(unaries, forth), 0)
         after = image.exp()
         residual = float((after - log_v.exp()).abs().sum(dtype=torch.float64)) / 8
         return Step(image, residual, residual, after.sqrt().sqrt(), residual)  # may rise, but not twofold
@@ -68,4 +68,4 @@ class Stationary(Construction):
 
 def _given_b(unaries: Unaries, log_v: Tensor) -> Tensor:
     """(m,) log A v."""
-    return passes.marginals(unaries, Law("a", torch.zeros_like(unaries.hidden_a), log_v))[0]
+    return passes.marginal_a(unaries, Law("a", torch.zeros_like(unaries.hidden_a), log_v))
