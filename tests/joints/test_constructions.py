@@ -287,3 +287,16 @@ def test_a_law_of_every_kind_shifts_by_a_constant():
     for kind in ("independent", "a", "b", "product", "sum"):
         law = Law(kind, *vectors)
         torch.testing.assert_close(law.scaled(0.7).cells(unaries), law.cells(unaries) + 0.7)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("order", {}), ("mrf", {}), ("hcb", {}), ("ag", {"paper": True}), ("stationary", {})], ids=str
+)
+def test_a_thousand_tokens_in_single_precision_are_right_to_a_ten_thousandth_of_a_nat(name, options):
+    precise = incompatible(1024, 900, 7, scale=4.0)
+    rough = construction(name, **options).build(single(precise)).law.cells(single(precise)).double()
+    if name == "ag":  # the published loop, with the joint stored, in float64
+        expected = torch.from_numpy(np.log(arnold_gokhale(precise, 40)))
+    else:
+        expected = construction(name, **options).build(precise).law.cells(precise)
+    assert float((rough - expected).abs().max()) < 1e-4

@@ -101,6 +101,7 @@ class _Solver:
     def __init__(self, unaries: Unaries, row: Tensor, column: Tensor) -> None:
         self.unaries, self.row, self.column = unaries, row, column  # log w' of a's tokens, log w of b's
         self.log_weights = torch.cat([row, column]).double()
+        self.last = self.log_weights, torch.zeros(())  # where the last step began, and the log of the sum over all cells
 
     def uniform(self) -> Tensor:
         """From the uniform joint."""
@@ -133,7 +134,9 @@ class _Solver:
     def step(self, theta: Tensor) -> Step:
         swept = passes.sweep(self.unaries, self.law(theta))
         marginals = theta + torch.cat([swept.rows, swept.columns])  # times Z
-        image = marginals - torch.logsumexp(marginals[: len(self.row)], 0) - self.log_weights
+        log_z = torch.logsumexp(marginals[: len(self.row)], 0)
+        self.last = theta, log_z
+        image = marginals - log_z - self.log_weights
         before, after = ((part + self.log_weights).exp() for part in (theta, image))
         variation = (after - before).abs().sum() / 4  # mean of both marginals'
         entropy = (self.log_weights.exp() * marginals).sum()
@@ -148,9 +151,9 @@ class _Solver:
         return passes.total_variation(self.unaries, first, second)
 
     def normalised(self, theta: Tensor) -> Law:
-        swept = passes.sweep(self.unaries, self.law(theta))
-        theta = theta - torch.logsumexp(theta[: len(self.row)] + swept.rows, 0)
-        return self.law(theta.to(self.row.dtype))
+        if theta is not self.last[0]:
+            self.step(theta)
+        return self.law((theta - self.last[1]).to(self.row.dtype))
 
     def built(self, found: Found, status: str, residual: float) -> Built:
         marginals = (found.step.image + self.log_weights).to(self.row.dtype)

@@ -7,6 +7,7 @@ give the same numbers. Sums over cells are kept in float64.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
@@ -153,20 +154,21 @@ def divergences(unaries: Unaries, law: Law, log_u: Tensor, log_v: Tensor) -> Div
             (of_a, 0, unaries.log_a[at], q - log_v),
             (of_b[:, at], 1, unaries.log_b[at], q - log_u[at][:, None]),
         ):
-            into += torch.stack([part.sum(axis) for part in _compare(p, given)])
+            into += torch.stack(_compare(p, given, axis))
     given_b, given_a = of_a.clamp_min(0).to(log_v.dtype), of_b.clamp_min(0).to(log_u.dtype)
     return Divergences(given_b[0], given_b[1], given_b[2], given_a[0], given_a[1], given_a[2], entropy)
 
 
-def _compare(p: Tensor, q: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Cell by cell: what is summed to the forward and reverse KL and the Jensen-Shannon divergence of e^p and e^q."""
-    exp_p, exp_q = p.exp(), q.exp()
-    mean = torch.logaddexp(p, q) - 0.6931471805599453
-    return (
-        _times(exp_p, p - q),
-        _times(exp_q, q - p),
-        (_times(exp_p, p - mean) + _times(exp_q, q - mean)) / 2,
-    )
+def _compare(p: Tensor, q: Tensor, axis: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Forward and reverse KL and Jensen-Shannon divergence of e^p and e^q, summed over an axis.
+
+    With d = p − q, log(2·e^p / (e^p + e^q)) = log 2 − log(1 + e⁻ᵈ): finite on the side that has the mass.
+    """
+    exp_p, exp_q, d = p.exp(), q.exp(), p - q
+    forward, reverse = _times(exp_p, d).sum(axis), -_times(exp_q, d).sum(axis)
+    shared = torch.log1p(d.abs().neg_().exp_()).neg_().add_(math.log(2))
+    mine, theirs = _times(exp_p, shared + d.clamp_max(0)), _times(exp_q, shared - d.clamp_min(0))
+    return forward, reverse, mine.add_(theirs).sum(axis) / 2
 
 
 def _times(probability: Tensor, log: Tensor) -> Tensor:
