@@ -473,9 +473,9 @@ def test_streamed_asks_come_sorted():
 
 def test_a_stream_of_nothing():
     empty = torch.empty(0, dtype=torch.long)
-    Engine(Arbitrary(3)).stream(
-        Questions(empty.view(0, 4), empty, empty), Row(), lambda asks, kept: pytest.fail("taken")
-    )
+    engine = Engine(Arbitrary(3))
+    engine.stream(Questions(empty.view(0, 4), empty, empty), Row(), lambda asks, kept: pytest.fail("taken"))
+    assert engine.tokens_run == 0
 
 
 def test_a_stream_shows_its_progress_only_when_wanted(capsys):
