@@ -101,7 +101,7 @@ class _Solver:
     def __init__(self, unaries: Unaries, row: Tensor, column: Tensor) -> None:
         self.unaries, self.row, self.column = unaries, row, column  # log w' of a's tokens, log w of b's
         self.log_weights = torch.cat([row, column]).double()
-        self.last = self.log_weights, torch.zeros(())  # where the last step began, and the log of the sum over all cells
+        self.last = self.log_weights, torch.zeros(())  # where the last step began, and log Z there
 
     def uniform(self) -> Tensor:
         """From the uniform joint."""
