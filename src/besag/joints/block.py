@@ -25,7 +25,7 @@ from besag.joints.block_ag import LIMIT, TOLERANCE, solve
 from besag.joints.block_asking import ask
 from besag.joints.candidates import Candidates, Kind
 from besag.joints.filling import Filling, filled
-from besag.joints.places import Ints, Places, Token, token_ids
+from besag.joints.places import Ints, Places, Token, token_id
 from besag.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class BlockJoint:
         """The text with these tokens filled in."""
         if isinstance(tokens, str) or len(tokens) != len(self):
             raise BesagError(f"{tokens!r} is not a list of {len(self)} tokens, one for each place")
-        ids = [self._id(i, token) for i, token in enumerate(tokens)]
+        ids = [token_id(self.vocabulary, self.places, i, token) for i, token in enumerate(tokens)]
         return filled(self.vocabulary, self.places.encoded, self.places.positions, ids)
 
     def to_dict(self) -> dict[str, Any]:
@@ -219,22 +219,13 @@ class BlockJoint:
 
     def _index(self, place: int, token: str | int) -> int:
         """Where a token stands among the candidates of a place."""
-        found = np.flatnonzero(self.ids[place] == self._id(place, token))
+        found = np.flatnonzero(self.ids[place] == token_id(self.vocabulary, self.places, place, token))
         if not len(found):
             known = [self.vocabulary.token(id) for id in self.ids[place]]
             raise BesagError(
                 f"{token!r} is not among the {len(known)} candidates of place {place}.{nearest(str(token), known)}"
             )
         return int(found[0])
-
-    def _id(self, place: int, token: str | int) -> int:
-        if isinstance(token, Token):
-            return token.id
-        if isinstance(token, int | np.integer) and not isinstance(token, bool):
-            return int(token)
-        if not isinstance(token, str):
-            raise BesagError(f"a token is named by its text or its id, not by {token!r}")
-        return token_ids(self.vocabulary, self.places.encoded, self.places.positions[place], [token])[0]
 
 
 def _sum_out(log_p: NDArray[np.float64], axes: Sequence[int]) -> NDArray[np.float64]:

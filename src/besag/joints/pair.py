@@ -26,7 +26,7 @@ from besag.joints.comparison import Comparison
 from besag.joints.filling import filled
 from besag.joints.law import EVERYTHING, Index
 from besag.joints.metrics import Metrics, measure
-from besag.joints.places import Places, Token, token_ids
+from besag.joints.places import Places, Token, token_id
 from besag.joints.registry import Built, Construction
 from besag.joints.unaries import Lost, Unaries
 from besag.vocabulary import Vocabulary
@@ -185,7 +185,7 @@ class PairJoint:
 
     def text(self, x: str | int, y: str | int) -> str:
         """The text with these two tokens filled in."""
-        ids = [self._id(side, token) for side, token in enumerate((x, y))]
+        ids = [token_id(self.vocabulary, self.places, side, token) for side, token in enumerate((x, y))]
         return filled(self.vocabulary, self.places.encoded, self.places.positions, ids)
 
     def to_dict(self) -> dict[str, Any]:
@@ -234,7 +234,7 @@ class PairJoint:
 
     def _index(self, side: int, token: str | int) -> int:
         """Where a token stands among the outcomes of a place."""
-        id = self._id(side, token)
+        id = token_id(self.vocabulary, self.places, side, token)
         found = np.flatnonzero(self._ids(side) == id)
         if not len(found):
             read = "" if token == self.vocabulary.token(id) else f" ({self.vocabulary.token(id)!r})"
@@ -244,18 +244,6 @@ class PairJoint:
                 f"{token!r}{read} is not among the {len(known):,} {kind} of {'ab'[side]}.{nearest(str(token), known)}"
             )
         return int(found[0])
-
-    def _id(self, side: int, token: str | int) -> int:
-        """The id of a token: its own, of the token that a word would be at this place, or of the one written so."""
-        if isinstance(token, Token):
-            return token.id
-        if isinstance(token, int | np.integer) and not isinstance(token, bool):
-            return int(token)
-        if not isinstance(token, str):
-            raise BesagError(f"a token is named by its text or its id, not by {token!r}")
-        position = self.places.positions[side]
-        [id] = token_ids(self.vocabulary, self.places.encoded, position, [token])
-        return id
 
     def _refuse_too_many(self, what: str) -> None:
         m, k = self.unaries.shape

@@ -87,6 +87,17 @@ def find(
     return Places(encoded, ids, tuple(position - start for position in found), found, own if known else None)
 
 
+def token_id(vocabulary: Vocabulary, places: Places, place: int, token: str | int) -> int:
+    """The id of a token: its own, of the token that a word would be at this place, or of the one written so."""
+    if isinstance(token, Token):
+        return token.id
+    if isinstance(token, int | np.integer) and not isinstance(token, bool):
+        return int(token)
+    if not isinstance(token, str):
+        raise BesagError(f"a token is named by its text or its id, not by {token!r}")
+    return token_ids(vocabulary, places.encoded, places.positions[place], [token])[0]
+
+
 def token_ids(vocabulary: Vocabulary, encoded: Encoded, position: int, words: Sequence[str]) -> list[int]:
     """The one token that each word is when it stands at a position of the text.
 
