@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests import tokenizers
 
 from besag.errors import BesagError
-from besag.joints.places import find, token_ids
+from besag.joints.places import Token, find, token_ids
 from besag.vocabulary import Vocabulary
 
 TEXT = "The man is at the casino."
@@ -180,3 +180,13 @@ def test_words_are_read_where_they_stand():
         token_ids(cased, encoded, 2, ["猫"])
     with pytest.raises(BesagError, match="'' is not a token"):
         token_ids(cased, encoded, 2, [""])
+
+
+def test_a_token_names_itself_though_its_letters_are_a_word():
+    words = vocabulary("bytelevel-trimmed")
+    places = find(words, TEXT, ("at", "the"))
+    tokens = [Token.of(words, id) for id in range(words.size) if id not in words.special_ids]
+    read = token_ids(words, places.encoded, places.positions[1], tokens)
+    assert read == [token.id for token in tokens]
+    plain = next(token for token in tokens if token == "t")
+    assert token_ids(words, places.encoded, places.positions[1], [str(plain)]) != [plain.id]  # read as a word: " t"

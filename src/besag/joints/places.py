@@ -89,8 +89,6 @@ def find(
 
 def token_id(vocabulary: Vocabulary, places: Places, place: int, token: str | int) -> int:
     """The id of a token: its own, of the token that a word would be at this place, or of the one written so."""
-    if isinstance(token, Token):
-        return token.id
     if isinstance(token, int | np.integer) and not isinstance(token, bool):
         return int(token)
     if not isinstance(token, str):
@@ -102,13 +100,17 @@ def token_ids(vocabulary: Vocabulary, encoded: Encoded, position: int, words: Se
     """The one token that each word is when it stands at a position of the text.
 
     A word is read in the text, where "man" after a space may be the token "▁man"; what is no word there is a token as
-    the tokenizer writes it ("##ing").
+    the tokenizer writes it ("##ing"). A `Token` is itself.
     """
     start, end = encoded.offsets[position].tolist()
-    plain = [word for word in dict.fromkeys(words) if word.strip() and not MARKS.search(word)]
+    written = [word for word in dict.fromkeys(words) if not isinstance(word, Token)]
+    plain = [word for word in written if word.strip() and not MARKS.search(word)]
     texts = [encoded.text[:start] + word + encoded.text[end:] for word in plain]
     readings = dict(zip(plain, vocabulary.encode(texts), strict=True))
-    return [_token_id(vocabulary, encoded, position, word, readings.get(word)) for word in words]
+    return [
+        word.id if isinstance(word, Token) else _token_id(vocabulary, encoded, position, word, readings.get(word))
+        for word in words
+    ]
 
 
 def _token_id(vocabulary: Vocabulary, encoded: Encoded, position: int, word: str, reading: Encoded | None) -> int:
