@@ -28,6 +28,15 @@ def test_any_set_of_masks_by_brute_force(width, places, seed, data):
         np.testing.assert_allclose(row.exp().numpy(), expected, rtol=1e-10)
 
 
+def test_several_rows_with_everything_hidden():
+    table = Table.random(3, 2, seed=4)
+    joint = table.log_probs.exp()
+    ids = torch.tensor([[3, 3], [0, 3], [3, 3]])
+    asked = Questions(ids, torch.tensor([0, 0, 1, 2, 2]), torch.tensor([0, 1, 1, 0, 1]))
+    expected = torch.stack([joint.sum(1), joint.sum(0), joint[0], joint.sum(1), joint.sum(0)])
+    torch.testing.assert_close(table.head(table.rows(asked)).exp(), expected)
+
+
 def test_it_is_a_conditionals():
     assert isinstance(Table.random(2, 2), Conditionals)
 

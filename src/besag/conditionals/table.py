@@ -93,4 +93,4 @@ class Table(Exact):
 
     def log_joint(self, hidden: list[int], shown: list[int], values: Tensor) -> Tensor:
         moved = self.log_probs.permute(*shown, *hidden)
-        return moved[tuple(values.unbind(1))] if shown else moved[None]
+        return moved[tuple(values.unbind(1))] if shown else moved.expand(len(values), *moved.shape)

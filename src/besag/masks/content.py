@@ -1,0 +1,115 @@
+"""Hard classes of words more often, as the run goes (time-variant content, PTW; Yang, Zhang and Zhao 2023).
+
+Each class c of words (parts of speech as published) has a running mean s(c) of its losses; its weight is
+σ(2 (s(c) − mean s) / std s). The words of a passage are shuffled and gone through; a word enters the hidden set with
+the chance of its class, until the budget is spent. If it is not spent at the end, those that did not enter have another
+chance, and so on (`once=True`: they do not, and a passage may hide less than its budget).
+
+Words are those of the passage; a word has the class of its first token. Classes come from a file of lines
+token<TAB>class (tokens without a line: one more class), or are ten classes by frequency, each a tenth of the corpus.
+The mean and deviation are over the classes seen so far; a class not seen yet has weight ½.
+
+In pass g, at place u of its shuffled order, a word of weight w enters at the turn t = g + u with chance w; so
+π = 1 − (1 − w)^⌊t⌋ (1 − w (t − ⌊t⌋)) at the turn t at which budgets end: the tilt, exact for first tokens only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from besag import noise
+from besag.masks.law import LAWS, Adaptive, Law, Statistics
+from besag.masks.passages import Bools, Floats, Ints, Passages
+from besag.masks.tables import by_token, carrying, needed, refuse_unless, shares, sums_by, tilt_of
+from besag.masks.units import budget, gather, take
+
+ORDER, PASS = 35, 36  # streams of noise
+
+
+@LAWS.register
+@dataclass(frozen=True)
+class Content(Law, Adaptive):
+    name: ClassVar[str] = "content"
+    cites: ClassVar[str] = "yang2023"
+    aliases: ClassVar[tuple[str, ...]] = ("ptw",)
+    _class: ClassVar[Ints | None] = None  # (V,)
+    _share: ClassVar[Floats | None] = None  # (V,)
+    _losses: ClassVar[Floats | None] = None  # (C,) s, nan where not seen yet
+
+    classes: str | None = None  # a file token<TAB>class; if not given, by frequency
+    decay: float = 0.99
+    once: bool = False
+
+    def __post_init__(self) -> None:
+        refuse_unless(0 <= self.decay < 1, self, "decay", "at least 0 and below 1")
+
+    def prepare(self, statistics: Statistics) -> Self:
+        share = shares(statistics)
+        kind = by_frequency(share) if self.classes is None else _given(self.classes, statistics)
+        return carrying(self, _class=kind, _share=share, _losses=np.full(int(kind.max()) + 1, np.nan))
+
+    @property
+    def weights(self) -> Floats:
+        """(C,) the chance of a word of each class to enter when it is its turn."""
+        losses = needed(self._losses, self)
+        seen = ~np.isnan(losses)
+        weights = np.full(len(losses), 0.5)
+        spread = float(losses[seen].std()) if seen.any() else 0.0
+        if spread > 0:
+            weights[seen] = 1 / (1 + np.exp(-2 * (losses[seen] - losses[seen].mean()) / spread))
+        return weights
+
+    def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
+        draw, place = passages.draw[passages.row], passages.place
+        weight = self.weights[needed(self._class, self)[passages.ids]]  # (T,) read at the first token of a word
+        order = noise.uniform(seed, ORDER, draw, place)
+        entered = np.floor(np.log(noise.uniform(seed, PASS, draw, place)) / np.log1p(-weight))  # geometric: 0, 1, …
+        unit = passages.word
+        if self.once:
+            words = gather(passages, unit)
+            unit = unit.copy()
+            unit[words.token[entered[words.first][words.member] > 0]] = -1
+        return take(passages, unit, entered + order, budget(passages, rate, seed))
+
+    def observe(self, ids: Ints, losses: Floats, correct: Bools) -> None:
+        table = needed(self._losses, self)
+        total, count = sums_by(needed(self._class, self)[ids], losses, len(table))
+        seen = count > 0
+        mean = total[seen] / count[seen]
+        table[seen] = np.where(np.isnan(table[seen]), mean, self.decay * table[seen] + (1 - self.decay) * mean)
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {"losses": needed(self._losses, self).copy()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        needed(self._losses, self)[:] = state["losses"]
+
+    def tilt(self, rate: float = 0.15) -> Floats:
+        weight = self.weights[needed(self._class, self)]  # (V,)
+
+        def chance(turn: float) -> Floats:
+            whole = np.floor(turn)
+            entered: Floats = 1 - (1 - weight) ** whole * (1 - weight * (turn - whole))
+            return entered
+
+        return tilt_of(chance, needed(self._share, self), rate, low=0.0, high=1.0 if self.once else 1000.0)
+
+
+def by_frequency(share: Floats, classes: int = 10) -> Ints:
+    """(V,) 0 for the most frequent tokens, which make up a tenth of all text, and so on to 9."""
+    order = np.argsort(-share, kind="stable")
+    before = np.cumsum(share[order]) - share[order]  # how much of the text is more frequent tokens
+    kind = np.empty(len(share), dtype=np.int64)
+    kind[order] = np.minimum(before * classes + 1e-9, classes - 1).astype(np.int64)
+    return kind
+
+
+def _given(path: str, statistics: Statistics) -> Ints:
+    said = by_token(path, statistics)
+    names = {name: number for number, name in enumerate(sorted(set(said.values())))}
+    kind = np.full(len(statistics.counts), len(names), dtype=np.int64)
+    kind[[*said]] = [names[name] for name in said.values()]
+    return kind

@@ -1,0 +1,44 @@
+"""Given spans first, each as a whole: names, dates, salient spans, whatever `passages.span` numbers.
+
+Spans are taken in random order until the budget is spent; one that does not fit is passed over and left whole. What is
+left of the budget goes to tokens or words outside all spans, or is not spent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from besag.errors import BesagError, nearest
+from besag.masks.law import LAWS, Law
+from besag.masks.passages import Bools, Floats, Passages
+from besag.masks.units import budget, take, uniform_turns
+
+RESTS = ("uniform", "whole_word", "none")
+
+
+@LAWS.register
+@dataclass(frozen=True)
+class Entities(Law):
+    name: ClassVar[str] = "entities"
+    cites: ClassVar[str] = "guu2020"
+
+    rest: Literal["uniform", "whole_word", "none"] = "uniform"  # where the rest of the budget goes
+
+    def __post_init__(self) -> None:
+        if self.rest not in RESTS:
+            raise BesagError(f"rest is one of {', '.join(RESTS)}, not {self.rest!r}.{nearest(self.rest, RESTS)}")
+
+    def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
+        inside = passages.span >= 0
+        others = {
+            "uniform": passages.place,
+            "whole_word": passages.word,
+            "none": np.full(len(inside), -1),
+        }[self.rest]
+        beyond = int(passages.span.max(initial=-1)) + 1  # the numbers of spans and of other units must not meet
+        unit = np.where(inside, passages.span, np.where(others < 0, -1, others + beyond))
+        turn = uniform_turns(passages, seed) + ~inside  # spans before 1, everything else after
+        return take(passages, unit, turn, budget(passages, rate, seed))

@@ -1,0 +1,26 @@
+"""Only tokens outside the given error spans: masked fine-tuning of a spelling corrector.
+
+An error stays in sight, so that its correction is learned from what was really written. Of the other tokens a share is
+hidden (20 % in Wu et al. 2023), so that the network must read the context and cannot learn the errors by heart. The
+budget counts the tokens that are no errors. What is asked at an error, its correction, is the objective's matter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from besag.masks.law import LAWS, Law
+from besag.masks.passages import Bools, Floats, Passages
+from besag.masks.units import budget, take_tokens, uniform_turns
+
+
+@LAWS.register
+@dataclass(frozen=True)
+class ErrorAware(Law):
+    name: ClassVar[str] = "error_aware"
+    cites: ClassVar[str] = "wu2023"
+
+    def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
+        right = passages._replace(free=passages.free & (passages.span < 0))
+        return take_tokens(right, uniform_turns(right, seed), budget(right, rate, seed))

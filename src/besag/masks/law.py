@@ -1,0 +1,69 @@
+"""The law of which places to hide: p(K | x), with everything it depends on as an argument.
+
+A law is a frozen dataclass, its fields its options; `choose` is a pure function. A law that learns from the run (which
+tokens are still hard) is `Adaptive`: its table is a plain array that is shown what was predicted, saved and restored.
+
+If p(K | x) looks at the hidden tokens themselves, the network learns p(v | context)·π(v) / Z in place of
+p(v | context), with π(v) the chance that v is hidden where it stands. `tilt` says what log π is, so that a score can
+take it out again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from besag.masks.passages import Bools, Floats, Ints, Passages
+from besag.registry import Registry
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What a law may know of the corpus before the run."""
+
+    counts: Ints  # (V,) how often each token occurs
+    documents: Iterable[Ints]  # token ids without special tokens, document by document; can be gone through anew
+    special: frozenset[int]
+    tokens: tuple[str, ...]  # (V,) as the tokenizer writes them, for laws whose tables are files of words
+
+
+@dataclass(frozen=True)
+class Law(ABC):
+    name: ClassVar[str]
+    cites: ClassVar[str] = ""  # key of besag.references
+
+    def prepare(self, statistics: Statistics) -> Self:
+        """The same law with whatever tables it takes from the corpus; most need none."""
+        return self
+
+    @abstractmethod
+    def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
+        """(T,) which tokens are hidden. `rate` (R,) is the wanted share of each passage, `progress` runs from 0 to 1.
+
+        Never a token that is not free; never more than `budget(passages, rate, seed)` tokens of a passage.
+        """
+
+    def tilt(self, rate: float = 0.15) -> Floats | None:
+        """(V,) log π(v) up to a constant, at this rate; None where the law does not look at the tokens it hides."""
+        return None
+
+
+class Adaptive(ABC):
+    """Mixed into a law that learns from the run. The table is the only thing that changes."""
+
+    @abstractmethod
+    def observe(self, ids: Ints, losses: Floats, correct: Bools) -> None:
+        """What was predicted in one optimiser step, over all processes: true tokens, losses in nats, was it right."""
+
+    @abstractmethod
+    def state(self) -> dict[str, np.ndarray]: ...
+
+    @abstractmethod
+    def restore(self, state: dict[str, np.ndarray]) -> None: ...
+
+
+LAWS: Registry[type[Law]] = Registry("law of masks")

@@ -1,0 +1,40 @@
+"""Runs of a few whole words: ALBERT's n-grams, P(n) ∝ 1/n for 1 ≤ n ≤ longest.
+
+Words come in random order; one that is not hidden yet begins an n-gram, until the budget is spent. It is `span` at
+words with another law of lengths: short runs, and never long ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from besag.errors import BesagError
+from besag.masks.law import LAWS, Law
+from besag.masks.passages import Bools, Floats, Passages
+from besag.masks.span import hide_runs
+from besag.masks.units import budget
+
+
+@LAWS.register
+@dataclass(frozen=True)
+class NGram(Law):
+    name: ClassVar[str] = "ngram"
+    cites: ClassVar[str] = "lan2020"
+
+    longest: int = 3  # words
+
+    def __post_init__(self) -> None:
+        if self.longest < 1:
+            raise BesagError(f"longest is {self.longest}: an n-gram has at least one word.")
+
+    def lengths(self) -> Floats:
+        """(longest,) the chance of each n."""
+        weight = 1 / np.arange(1, self.longest + 1)
+        chances: Floats = weight / weight.sum()
+        return chances
+
+    def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
+        return hide_runs(passages, passages.word, self.lengths(), budget(passages, rate, seed), seed)

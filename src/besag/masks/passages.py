@@ -1,0 +1,37 @@
+"""What a law of masks may look at: token sequences one after the other, without padding.
+
+T tokens in R passages. One layout for losses, samplers, bounds and the lab: a law never sees a padded batch, so padding
+cannot change what it does.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+class Passages(NamedTuple):
+    ids: Ints  # (T,)
+    row: Ints  # (T,) which passage: 0, 0, …, 1, 1, …, R−1
+    free: Bools  # (T,) may be hidden: everything but special tokens
+    word: Ints  # (T,) word number within its passage; −1 at special tokens
+    span: Ints  # (T,) number, within its passage, of the given span (an entity, an error) it stands in; −1 in none
+    draw: Ints  # (R,) the counter of each passage's noise: another draw, other masks, whatever stands beside it
+
+    @property
+    def sizes(self) -> Ints:
+        """(R,) how many tokens of each passage may be hidden."""
+        return np.bincount(self.row[self.free], minlength=len(self.draw))
+
+    @property
+    def place(self) -> Ints:
+        """(T,) position within its passage, special tokens counted."""
+        first = np.searchsorted(self.row, np.arange(len(self.draw)))
+        place: Ints = np.arange(len(self.row)) - first[self.row]
+        return place

@@ -1,0 +1,38 @@
+"""Every free token with the same chance: K ~ U{K : |K| = budget}, or each token by itself.
+
+With a budget the number of hidden tokens is rate × size, rounded at random: shapes stay static and no passage goes with
+nothing hidden. "bernoulli" hides each token by itself with chance `rate`, as BERT's collator and a masked diffusion do;
+the number is then binomial, no budget applies, and a short passage may have nothing hidden.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from besag.errors import BesagError, nearest
+from besag.masks.law import LAWS, Law
+from besag.masks.passages import Bools, Floats, Passages
+from besag.masks.units import budget, take_tokens, uniform_turns
+
+COUNTS = ("budget", "bernoulli")
+
+
+@LAWS.register
+@dataclass(frozen=True)
+class Uniform(Law):
+    name: ClassVar[str] = "uniform"
+    cites: ClassVar[str] = "devlin2019"
+
+    count: Literal["budget", "bernoulli"] = "budget"
+
+    def __post_init__(self) -> None:
+        if self.count not in COUNTS:
+            raise BesagError(f"count is {' or '.join(COUNTS)}, not {self.count!r}.{nearest(self.count, COUNTS)}")
+
+    def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
+        turn = uniform_turns(passages, seed)
+        if self.count == "budget":
+            return take_tokens(passages, turn, budget(passages, rate, seed))
+        alone: Bools = passages.free & (turn < rate[passages.row])
+        return alone
