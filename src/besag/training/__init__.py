@@ -1,0 +1,1 @@
+"""Pretraining and adaptation: data, tokenizers, objectives, and the run that one recipe describes."""

@@ -1,0 +1,203 @@
+"""Documents as token ids, with marks that say where words, sentences and given spans begin.
+
+Knows `Vocabulary.encode` and the rules for sentences. A paragraph is tokenised whole, or, where every passage is to be
+one sentence, each sentence alone, as it will be scored. Only a line longer than `PIECE` is cut, before white space, so
+that memory stays bounded. Many documents are tokenised by several processes, in order: the result is the same for any
+number of them.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import chain, islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from besag.errors import BesagError
+from besag.masks.passages import Bools, Ints
+from besag.training.data.sentences import sentences
+from besag.training.data.sources import Document
+from besag.vocabulary import Vocabulary
+
+WORD, SENTENCE, IN_SPAN, SPAN = 1, 2, 4, 8  # bits of a mark: begins a word, begins a sentence, in a span, begins a span
+PIECE = 100_000  # characters: the longest text that is tokenised whole
+GROUP = 1_000_000  # characters of documents that are one piece of work
+CALL = 250_000  # characters given to the tokenizer at a time: its answers take a hundred times their room
+ALONE = 4  # groups: less text is not worth starting processes for
+
+
+class Tokens(NamedTuple):
+    tokens: NDArray[np.unsignedinteger[Any]]  # (N,)
+    marks: NDArray[np.uint8]  # (N,)
+    documents: Ints  # (D + 1,) bounds
+
+
+def width(vocabulary: Vocabulary) -> int:
+    """One more than the largest id: some vocabularies leave numbers out."""
+    return max(vocabulary.size, 1 + int(max(vocabulary.tokenizer.get_vocab().values())))
+
+
+def dtype_of(vocabulary: Vocabulary) -> np.dtype[Any]:
+    return np.dtype(np.uint16 if width(vocabulary) <= 1 << 16 else np.uint32)
+
+
+def tokenise(documents: list[Document], vocabulary: Vocabulary, *, alone: bool = False) -> Tokens:
+    """All these documents; one without a single token is left out. `alone`: sentence by sentence."""
+    base = np.cumsum([0, *(len(document.text) + 1 for document in documents)])  # as if written under one another
+    texts: list[str] = []
+    first: list[int] = []  # (P,) where each piece begins
+    owner: list[int] = []  # (P,) its document
+    begins: list[int] = []  # (S,) where each sentence begins
+    before: list[int] = []  # (D,) sentences of all documents before
+    spans: list[tuple[int, int]] = []
+    for number, (document, shift) in enumerate(zip(documents, base[:-1].tolist(), strict=True)):
+        found = sentences(document.text)
+        before.append(len(begins))
+        begins += [shift + start for start, _ in found]
+        spans += [(shift + start, shift + end) for start, end in document.spans or ()]
+        for start, end in _pieces(document.text, found if alone else _paragraphs(document.text)):
+            texts.append(document.text[start:end])
+            first.append(shift + start)
+            owner.append(number)
+
+    kind = dtype_of(vocabulary)
+    empty = np.zeros(0, np.int32)
+    parts: list[tuple[np.ndarray, ...]] = [(np.zeros(0, kind), empty, empty, empty, empty)]
+    for begin_of, end_of in _groups(texts):
+        for index, encoded in enumerate(vocabulary.encode(texts[begin_of:end_of]), start=begin_of):
+            inner = ~encoded.special
+            ids = encoded.ids[inner].astype(kind)
+            start, end = (encoded.offsets[inner] + first[index]).astype(np.int32).T.copy()
+            piece = np.full(len(ids), index, np.int32)
+            parts.append((ids, start, end, encoded.words[inner].astype(np.int32), piece))
+    ids, begin, stop, word, row = (np.concatenate(each) for each in zip(*parts, strict=True))
+    document_of = np.array(owner, np.int64)[row]  # (N,)
+
+    marks = np.zeros(len(ids), np.uint8)
+    marks[_changes(row) | _changes(word)] |= WORD
+    sentence = np.searchsorted(np.array(begins), begin, side="right") - 1
+    sentence = np.maximum(sentence, np.array(before, np.int64)[document_of])  # white space before the first is its own
+    marks[_changes(sentence)] |= SENTENCE
+    if spans:
+        opens, closes = np.array(spans).T
+        which = np.searchsorted(closes, begin, side="right")
+        inside = np.append(opens, np.iinfo(np.int64).max)[which] < np.maximum(stop, begin + 1)
+        marks[inside] |= IN_SPAN
+        marks[inside & (_changes(which) | np.append(True, ~inside[:-1])[: len(ids)])] |= SPAN
+    counts = np.bincount(document_of, minlength=len(documents))
+    return Tokens(ids, marks, np.append(0, np.cumsum(counts[counts > 0])).astype(np.int64))
+
+
+def tokenised(
+    documents: Iterable[Document], vocabulary: Vocabulary, *, alone: bool = False, processes: int | None = None
+) -> Iterator[Tokens]:
+    """The documents in groups, in order; `processes` work on them (if not given, one a core), once there are many."""
+    groups = _grouped(documents)
+    few = list(islice(groups, ALONE))
+    processes = cores() if processes is None else processes
+    if processes <= 1 or len(few) < ALONE:
+        for group in chain(few, groups):
+            yield tokenise(group, vocabulary, alone=alone)
+        return
+    method = "fork" if sys.platform == "linux" else None  # needs no guarded main module; touches no device
+    with ProcessPoolExecutor(
+        processes, multiprocessing.get_context(method), initializer=_begin, initargs=(vocabulary, alone, os.getpid())
+    ) as pool:
+        waiting: deque[Future[Tokens]] = deque()
+        try:
+            for group in chain(few, groups):
+                waiting.append(pool.submit(_work, group))
+                if len(waiting) > 2 * processes:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BrokenProcessPool:
+            raise BesagError(
+                "a process that tokenised died (killed, or out of memory); fewer processes need less memory."
+            ) from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_mine: dict[str, Any] = {}  # what a process that tokenises was given when it began
+
+
+def _begin(vocabulary: Vocabulary, alone: bool, parent: int) -> None:
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # each process is one thread
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that started us stops us
+    _mine.update(vocabulary=vocabulary, alone=alone)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)  # nobody is left to wait for what we do
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _work(group: list[Document]) -> Tokens:
+    return tokenise(group, _mine["vocabulary"], alone=_mine["alone"])
+
+
+def _grouped(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    group: list[Document] = []
+    size = 0
+    for document in documents:
+        group.append(document)
+        size += len(document.text)
+        if size >= GROUP:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for line in text.split("\n"):
+        if line.strip():
+            yield start, start + len(line)
+        start += len(line) + 1
+
+
+def _pieces(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The spans, those that are too long cut before white space (anywhere, if there is none in the second half)."""
+    for start, end in spans:
+        while end - start > PIECE:
+            cut = text.rfind(" ", start + PIECE // 2, start + PIECE)
+            cut = start + PIECE if cut < 0 else cut
+            yield start, cut
+            start = cut
+        yield start, end
+
+
+def _groups(texts: list[str]) -> Iterator[tuple[int, int]]:
+    low, size = 0, 0
+    for high, text in enumerate(texts):
+        if size and size + len(text) > CALL:
+            yield low, high
+            low, size = high, 0
+        size += len(text)
+    if size:
+        yield low, len(texts)
+
+
+def _changes(key: np.ndarray) -> Bools:
+    """(N,) is this the first, or other than the one before?"""
+    return np.append(True, key[1:] != key[:-1])[: len(key)]

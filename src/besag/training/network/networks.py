@@ -1,0 +1,121 @@
+"""The network of a recipe: a new one of any family, or one to go on from; and how it is run.
+
+Initial weights are a function of the recipe's seed alone: what was drawn before in this process does not matter, and
+what is drawn after does not either.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from besag import models
+from besag.conditionals import checkpoint as saved
+from besag.conditionals import loading
+from besag.errors import BesagError, nearest
+from besag.training.recipe import Recipe
+from besag.vocabulary import Vocabulary
+
+MULTIPLE = "pad_to_multiple_of"  # in [model.config]: rows of the table of tokens, rounded up
+ROOM = 8  # places beyond max_length in a new network: some families number their places from 2 on
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """In here torch draws from this seed; afterwards it goes on as if nothing had been drawn."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def found(name: str) -> str | Path:
+    """The embedded model's folder by its name; everything else is a folder or a hub name."""
+    return models.path() if name == models.EMBEDDED else name
+
+
+def network(recipe: Recipe, vocabulary: Vocabulary) -> Any:
+    """A `*ForMaskedLM` in float32 on the CPU."""
+    if vocabulary.mask_id is None or vocabulary.pad_id is None:
+        missing = "mask" if vocabulary.mask_id is None else "padding"
+        raise BesagError(f"the tokenizer has no {missing} token, which a masked network cannot be trained without")
+    with saved.quiet(), seeded(recipe.run.seed):
+        model = _new(recipe, vocabulary) if recipe.model.start is None else _started(recipe)
+    rows = model.get_input_embeddings().weight.shape[0]
+    if vocabulary.size > rows:
+        raise BesagError(
+            f"the tokenizer has {vocabulary.size} tokens and the network {rows}: they do not belong together"
+        )
+    return model
+
+
+def _started(recipe: Recipe) -> Any:
+    name = str(recipe.model.start)
+    folder = saved.find_folder(found(name), None, *saved.WEIGHT_FILES)
+    config = saved.read_config(folder, name)
+    kind = saved.architecture(config)
+    if kind.kind != "masked":
+        raise BesagError(f"model.start = {name!r} ({kind.name}) is no masked language model")
+    safe = saved.check_weights(folder, name, allow_pickle=False)
+    _refuse_unknown(type(config), recipe.model.config)
+    for key, value in recipe.model.config.items():
+        setattr(config, key, value)
+    return loading._read_network(folder, config, "masked", name, dtype=torch.float32, use_safetensors=safe)
+
+
+def _new(recipe: Recipe, vocabulary: Vocabulary) -> Any:
+    import transformers
+    from transformers.models.auto import modeling_auto
+
+    auto: Any = transformers  # much of it has no types
+    family = recipe.model.family
+    known: Any = modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    if family not in known:
+        guess = nearest(family, known)
+        raise BesagError(f"transformers {_version()} has no masked language model of the family {family!r}.{guess}")
+    kind: Any = auto.CONFIG_MAPPING[family]
+    wanted = dict(recipe.model.config)
+    multiple = int(wanted.pop(MULTIPLE, 1))
+    _refuse_unknown(kind, wanted)
+    size = -(-vocabulary.size // multiple) * multiple
+    settings: dict[str, Any] = {"vocab_size": size, "max_position_embeddings": recipe.data.max_length + ROOM}
+    for part in ("pad", "bos", "eos", "cls", "sep", "mask"):
+        settings[f"{part}_token_id"] = getattr(vocabulary.tokenizer, f"{part}_token_id", None)
+    try:
+        config = kind(**{**settings, **wanted})
+        return auto.AutoModelForMaskedLM.from_config(config)
+    except (TypeError, ValueError, KeyError, IndexError) as problem:
+        raise BesagError(f"[model.config] {wanted} makes no {family}: {saved.first_line(problem)}") from problem
+
+
+def _refuse_unknown(kind: Any, config: dict[str, Any]) -> None:
+    """transformers takes any key in silence; here one that the family never reads is refused."""
+    fields = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
+    own = fields | set(kind().to_dict()) | set(kind.attribute_map)
+    own |= set(re.findall(r"[\"']([a-z][a-z0-9_]+)[\"']", inspect.getsource(kind)))
+    for key in config:
+        if key not in own:
+            raise BesagError(f"[model.config] {key!r} is no setting of {kind.__name__}.{nearest(key, own)}")
+
+
+def _version() -> str:
+    import transformers
+
+    return str(transformers.__version__)
+
+
+def can_be_ragged(model: Any) -> bool:
+    """Does the family's attention go through transformers' interface, so that ours can take its place?"""
+    return bool(getattr(type(model), "_supports_attention_backend", False))
+
+
+def round_weights(module: torch.nn.Module) -> None:
+    """Weights in bfloat16; tables that are no weights stay as they are."""
+    for weight in module.parameters():
+        weight.data = weight.data.to(torch.bfloat16)

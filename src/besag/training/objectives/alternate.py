@@ -1,0 +1,72 @@
+"""Causal and masked language modelling by turns, in one network (AntLM; first causal, then masked).
+
+A causal step shows the whole text, lets each token see what stands before it, and asks it for the next one. A masked
+step is `mlm`. Which of the two a step is follows from batch.step and batch.progress alone:
+
+    alternate   each period begins with its causal share; a period is a share of the run, or `steps` steps
+    phases      the run is one period: causal up to the share `causal` of it, masked from there on
+
+In a causal step every free token is a target but one that begins its sequence; special tokens are never targets, and
+what the law hid is not used. The number of targets is then not Σ batch.weight, by which the run divides, so the total
+is mean × Σ weight. That is exact for one batch; over accumulated batches and processes it is a mean of means weighted
+by Σ weight, which under a constant rate lies nearly in proportion to the number of targets.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from besag.errors import BesagError
+from besag.training.network.batch import Batch
+from besag.training.network.encoder import Encoder
+from besag.training.objectives.mdlm import per_token
+from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, predict
+
+
+@OBJECTIVES.register
+class Alternate(Objective):
+    name = "alternate"
+    cites = "yu2024"
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        *,
+        seed: int = 0,
+        pattern: Literal["alternate", "phases"] = "alternate",
+        causal: float = 0.5,
+        period: float = 0.1,
+        steps: int | None = None,
+    ) -> None:
+        super().__init__(encoder, seed=seed)
+        if pattern not in ("alternate", "phases"):
+            raise BesagError(f"pattern={pattern!r}: give 'alternate' or 'phases'")
+        if not 0 <= causal <= 1:
+            raise BesagError(f"causal={causal!r}: the share of causal steps lies between 0 and 1")
+        if not 0 < period <= 1:
+            raise BesagError(f"period={period!r}: a share of the run, above 0 and at most 1; steps= counts in steps")
+        if steps is not None and steps < 1:
+            raise BesagError(f"steps={steps!r}: a period has at least one step")
+        self.pattern, self.causal, self.period, self.steps = pattern, causal, period, steps
+
+    def is_causal(self, step: int, progress: float) -> bool:
+        if self.pattern == "phases":
+            return progress < self.causal
+        if self.steps is not None:
+            return step % self.steps < self.causal * self.steps
+        return progress / self.period % 1 < self.causal
+
+    def forward(self, batch: Batch) -> Loss:
+        return self._causal(batch) if self.is_causal(batch.step, batch.progress) else self._masked(batch)
+
+    def _masked(self, batch: Batch) -> Loss:
+        losses, fared = predict(self.encoder, self.encoder.states(batch.inputs, batch.layout), batch)
+        total = (losses * batch.weight).sum()
+        return Loss(total, {"masked_loss": (total / batch.weight.sum().clamp(min=1)).detach()}, fared)
+
+    def _causal(self, batch: Batch) -> Loss:
+        target = (batch.free & (batch.layout.column > 0)).nonzero()[:, 0]  # (M,)
+        states = self.encoder.states(batch.ids, batch.layout, causal=True)  # (T, H)
+        losses = self.encoder.losses(states[target - 1], batch.ids[target])
+        total, mean = per_token(losses.sum(), batch, len(target)), losses.detach().sum() / max(len(target), 1)
+        return Loss(total, {"causal_loss": mean})

@@ -1,0 +1,17 @@
+"""Masked language modelling: −Σ_{i ∈ K} log p(x_i | x_{∖K}), K from the law of masks."""
+
+from __future__ import annotations
+
+from besag.training.network.batch import Batch
+from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, predict
+
+
+@OBJECTIVES.register
+class MLM(Objective):
+    name = "mlm"
+    cites = "devlin2019"
+
+    def forward(self, batch: Batch) -> Loss:
+        states = self.encoder.states(batch.inputs, batch.layout)  # (T, H)
+        losses, fared = predict(self.encoder, states, batch)
+        return Loss((losses * batch.weight).sum(), {}, fared)

@@ -1,0 +1,210 @@
+"""A task beside the language model (UDALM, Karouzos et al. 2021): labelled texts keep a network useful while it adapts.
+
+    total = objective + weight · cross-entropy of the labels
+
+The labels are predicted by a linear head on the mean of a text's hidden states. Each batch brings its own few labelled
+texts, drawn with replacement by a noise that only the batch's first draw counter decides, so that neither processes nor
+accumulation change them. The objective's losses are sums that the run divides by Σ batch.weight; the task's mean is
+multiplied by that sum, so its weight means the same whatever is masked.
+
+A run wraps its objective in it (`TaskMixture(objective, Examples.read(path), vocabulary, …)`), trains the whole, and
+calls `save_extras(folder)` beside the finished model: task_head.safetensors and labels.json.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from besag import noise
+from besag.errors import BesagError, nearest
+from besag.training.network.batch import Batch, Layout
+from besag.training.objectives.objective import Loss, Objective
+from besag.vocabulary import Vocabulary
+
+EXAMPLES, START = 112, 113  # streams of noise: which examples stand beside a batch; the head's first weights
+TEXT, LABEL = "text", "label"
+HEAD, LABELS = "task_head.safetensors", "labels.json"
+
+
+class Examples(NamedTuple):
+    """Labelled texts."""
+
+    texts: tuple[str, ...]  # (N,)
+    labels: tuple[int, ...]  # (N,) numbers into names
+    names: tuple[str, ...]  # (C,) sorted
+
+    @classmethod
+    def read(cls, path: str | Path) -> Examples:
+        """From TSV with a first line of names, or JSONL; the columns `text` and `label` are taken."""
+        texts, labels = [], []
+        for number, row in _rows(Path(path)):
+            for name in (TEXT, LABEL):
+                if name not in row:
+                    raise BesagError(
+                        f"{path}, line {number} has no {name!r}: it has {', '.join(row)}.{nearest(name, row)}"
+                    )
+            if not str(row[TEXT]).strip():
+                raise BesagError(f"{path}, line {number}: the text is empty")
+            texts.append(str(row[TEXT]))
+            labels.append(str(row[LABEL]))
+        names = tuple(sorted(set(labels)))
+        if len(names) < 2:
+            said = f"only the label {names[0]!r}" if names else "no rows"
+            raise BesagError(f"{path} has {said}: a task needs texts of at least two labels")
+        number_of = {name: number for number, name in enumerate(names)}
+        return cls(tuple(texts), tuple(number_of[label] for label in labels), names)
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The rows of a file, with their line numbers."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except OSError as failure:
+        raise BesagError(f"adapt.task = {str(path)!r} cannot be read: {failure.strerror}") from failure
+    except UnicodeDecodeError as failure:
+        raise BesagError(f"adapt.task = {str(path)!r} is not UTF-8 at byte {failure.start}") from failure
+    if path.suffix in (".jsonl", ".json", ".ndjson"):
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                yield number, _json(line, path, number)
+        return
+    header = lines[0].rstrip("\r").split("\t")
+    for number, line in enumerate(lines[1:], 2):
+        if line.strip():
+            yield number, dict(zip(header, line.rstrip("\r").split("\t"), strict=False))
+
+
+def _json(line: str, path: Path, number: int) -> Mapping[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as failure:
+        raise BesagError(f"{path}, line {number} is not JSON: {failure}") from failure
+    if not isinstance(row, dict):
+        raise BesagError(f"{path}, line {number} is {row!r}: an object with {TEXT!r} and {LABEL!r} is needed")
+    return row
+
+
+class TaskMixture(Objective):
+    """An objective and a task; `logs` tells the task's loss and accuracy beside the objective's own numbers."""
+
+    name = "task mixture"
+    cites = "karouzos2021"
+
+    def __init__(
+        self,
+        objective: Objective,
+        examples: Examples,
+        vocabulary: Vocabulary,
+        *,
+        weight: float = 0.5,
+        rows: int = 32,  # labelled texts beside each batch
+        max_length: int = 128,  # tokens of one, special tokens counted; what is longer is cut
+        seed: int = 0,
+    ) -> None:
+        nn.Module.__init__(self)  # the encoder stays where it is, in the objective: its weights are saved once
+        self.objective = objective
+        self.seed, self.weight, self.rows = seed, weight, rows
+        self.names = examples.names
+        encoded = [_cut(one.ids, one.special, max_length) for one in vocabulary.encode(list(examples.texts))]
+        for text, (_, special) in zip(examples.texts, encoded, strict=True):
+            if special.all():
+                raise BesagError(f"the text {text!r} of the task has no token: it cannot be labelled")
+        self._ids = [torch.from_numpy(ids) for ids, _ in encoded]
+        self._free = [torch.from_numpy(~special) for _, special in encoded]
+        self._labels = torch.tensor(examples.labels)
+        width = objective.encoder.model.config.hidden_size
+        self.head = nn.Linear(width, len(examples.names), device=objective.encoder.model.device)
+        with torch.no_grad():  # by the seed alone, whatever was drawn before
+            start = noise.uniform(seed, START, np.arange(self.head.weight.numel())) * 2 - 1
+            self.head.weight.copy_(torch.from_numpy(start).view_as(self.head.weight) * width**-0.5)
+            self.head.bias.zero_()
+
+    @property
+    def encoder(self) -> Any:  # type: ignore[override]
+        return self.objective.encoder
+
+    @property
+    def masks(self) -> bool:  # type: ignore[override]
+        return self.objective.masks
+
+    @property
+    def purpose(self) -> str:
+        return self.objective.purpose
+
+    def forward(self, batch: Batch) -> Loss:
+        loss: Loss = self.objective(batch)
+        chosen = self.examples_beside(batch)
+        logits = self.logits(chosen)  # (rows, C)
+        labels = self._labels[chosen].to(logits.device)
+        task = F.cross_entropy(logits.float(), labels)
+        total = loss.total + self.weight * batch.weight.sum() * task
+        accuracy = (logits.argmax(-1) == labels).float().mean()
+        return loss._replace(total=total, logs={**loss.logs, "task_loss": task.detach(), "task_accuracy": accuracy})
+
+    def examples_beside(self, batch: Batch) -> Tensor:
+        """(rows,) which labelled texts stand beside a batch."""
+        first = int(batch.draw[0])
+        draws = noise.uniform(self.seed, EXAMPLES, first, np.arange(self.rows))
+        return torch.from_numpy((draws * len(self._ids)).astype(np.int64))
+
+    def logits(self, chosen: Tensor) -> Tensor:  # (N,) -> (N, C)
+        """What the head says of some of the examples."""
+        device = self.head.weight.device
+        ids = [self._ids[int(index)] for index in chosen]
+        free = torch.cat([self._free[int(index)] for index in chosen]).to(device)
+        lengths = [len(one) for one in ids]
+        layout = Layout.of_lengths(torch.tensor(lengths, device=device), max(lengths))
+        states = self.encoder.states(torch.cat(ids).to(device), layout)  # (T, H)
+        share = free.to(states.dtype)
+        summed = states.new_zeros(len(ids), states.shape[1]).index_add(0, layout.row, states * share[:, None])
+        count = states.new_zeros(len(ids)).index_add(0, layout.row, share)
+        answer: Tensor = self.head((summed / count[:, None]).to(self.head.weight.dtype))
+        return answer
+
+    def save_extras(self, folder: str | Path) -> None:
+        """The head, beside the finished model: label c has logit weight[c] · mean state + bias[c]; and whatever the
+        objective itself saves."""
+        from safetensors.torch import save_file
+
+        own: Any = self.objective
+        if hasattr(own, "save_extras"):
+            own.save_extras(folder)
+        weights = {name: part.detach().float().cpu().contiguous() for name, part in self.head.state_dict().items()}
+        save_file(weights, Path(folder) / HEAD)
+        (Path(folder) / LABELS).write_text(json.dumps(self.names, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+class TaskHead(NamedTuple):
+    """A saved head, to label the mean hidden state of a text."""
+
+    weight: Tensor  # (C, H)
+    bias: Tensor  # (C,)
+    names: Sequence[str]  # (C,)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        from safetensors.torch import load_file
+
+        try:
+            weights = load_file(Path(folder) / HEAD)
+            names = json.loads((Path(folder) / LABELS).read_text(encoding="utf-8"))
+        except OSError as failure:
+            raise BesagError(f"{str(folder)!r} holds no task head ({HEAD}, {LABELS}): {failure}") from failure
+        return cls(weights["weight"], weights["bias"], names)
+
+
+def _cut(ids: np.ndarray, special: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most `length` tokens: the last ones of the text go, its special tokens stay."""
+    inner = np.flatnonzero(~special)
+    gone = inner[max(len(inner) - max(len(ids) - length, 0), 0) :]
+    keep = np.ones(len(ids), dtype=bool)
+    keep[gone] = False
+    return ids[keep], special[keep]

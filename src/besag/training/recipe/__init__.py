@@ -1,0 +1,270 @@
+"""A recipe: everything that decides what a run does, as one TOML file. Knows what can be said, not how it is done.
+
+The dataclasses below are the one source of truth: their names, types and defaults are those of the file, and the
+comment behind a field is its explanation in `besag train init`. Reading is strict: a key that is unknown, of another
+type or out of bounds is refused. Paths in a file are relative to that file; in memory they are relative to the working
+folder, so `read` and `to_toml(recipe, beside=folder)` undo each other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from besag.errors import BesagError
+from besag.training.recipe import checks as recipe_checks
+from besag.training.recipe import text as recipe_text
+from besag.training.recipe import values as recipe_values
+
+
+@dataclass(frozen=True)
+class Data:
+    train: tuple[str, ...] = ()  # files, globs, "-" (stdin)
+    valid: tuple[str, ...] = ()  # held out; nothing here: `held_out` of train is kept aside
+    held_out: float = 0.002  # share of the documents
+    field: str = "text"  # of JSONL and Parquet rows
+    spans: str | None = None  # field with [[start, end], …] in characters: entities or errors, for laws that want them
+    dataset: str | None = None  # a name for `datasets.load_dataset`, with `split`
+    split: str = "train"  # of that dataset
+    cache: str | None = None  # folder of tokenised data; if not given, OUTPUT/cache
+    unit: Literal["segments", "sentences", "documents", "windows"] = "segments"  # one sequence
+    max_length: int = 128  # tokens of one sequence, special tokens counted
+    batch_tokens: int = 16_384  # of one batch on one device
+    lengths: Literal["auto", "bucketed", "unpadded"] = "auto"  # auto: unpadded on CUDA, where the network can
+    stream: bool = False  # read on while training, and never build a cache
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    path: str | None = None  # a folder or hub name; if not given, that of model.start; else one is trained as below:
+    kind: Literal["unigram", "bpe", "wordpiece"] = "unigram"  # of pieces
+    size: int = 8192  # of the vocabulary
+    cased: bool = True  # tell upper from lower case
+    digits: bool = True  # each digit a token of its own
+    byte_fallback: bool = True  # what is in no piece is written in bytes, so that nothing is unknown
+
+
+@dataclass(frozen=True)
+class Model:
+    start: str | None = None  # a folder or hub name to go on from; if not given, a new network:
+    family: str = "modernbert"  # any model_type of transformers that has a *ForMaskedLM
+    config: dict[str, Any] = field(default_factory=dict)  # of that family: hidden_size, num_hidden_layers …
+
+
+@dataclass(frozen=True)
+class Masking:
+    law: str = "uniform"  # which tokens are hidden: a name of besag.masks
+    options: dict[str, Any] = field(default_factory=dict)  # of the law
+    rate: float = 0.3  # share of tokens hidden; beta and uniform draw their own, and make no use of it
+    rate_law: Literal["constant", "linear", "cosine", "beta", "uniform"] = (
+        "constant"  # over the run, or of each sequence
+    )
+    end_rate: float | None = None  # linear, cosine: where the rate ends
+    hold: float = 0.0  # linear, cosine: share of the run before the rate begins to move
+    mask: float = 1.0  # of hidden tokens: share shown as the mask token …
+    random: float = 0.0  # … as a random token …
+    keep: float = 0.0  # … as they are
+    per: Literal["token", "word", "run"] = "token"  # what is shown in one way: a token, a word, hidden neighbours
+    predict: float = 1.0  # of hidden tokens: share that is predicted
+    copies: int = 1  # of each passage in a batch, each with its own disjoint share hidden: prediction beyond corruption
+
+
+@dataclass(frozen=True)
+class Objective:
+    name: str = "mlm"  # what is learned: a name of besag.training.objectives
+    options: dict[str, Any] = field(default_factory=dict)  # of the objective
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    name: Literal["adamw", "muon", "lamb"] = "adamw"  # who turns gradients into steps
+    lr: float = 5e-4  # of everything, or with muon of what is no hidden matrix (embeddings, norms, biases)
+    matrix_lr: float = 0.01  # muon: of hidden matrices
+    weight_decay: float = 0.01  # of matrices; norms and biases have none
+    betas: tuple[float, float] = (0.9, 0.98)  # memory of the first and the second moment
+    eps: float = 1e-8  # added to the root of the second moment
+    momentum: float = 0.95  # muon
+    clip: float = 1.0  # largest norm of the gradient; 0: none
+
+
+@dataclass(frozen=True)
+class Schedule:
+    steps: int | None = None  # how long: one of these three
+    tokens: int | None = None  # read in training, special tokens counted
+    minutes: float | None = None  # of the clock: whatever can be done in that time
+    warmup: float = 0.03  # share of the run in which the learning rate rises
+    shape: Literal["linear", "cosine", "trapezoid", "constant"] = "linear"  # how it falls afterwards
+    decay: float = 0.4  # trapezoid: share of the run in which the rate falls
+    floor: float = 0.0  # share of the learning rate that is left at the end
+
+
+@dataclass(frozen=True)
+class Run:
+    output: str = "run"  # folder of the checkpoints, logs and the finished model
+    seed: int = 0  # of everything that is random
+    device: str = "auto"  # cpu, cuda, mps; auto: the fastest there is
+    precision: Literal["auto", "float32", "bfloat16", "bfloat16-pure"] = "auto"  # pure: weights too, float32 masters
+    compile: bool = False  # with torch.compile
+    accumulate: int = 1  # batches of each process in one step
+    ema: float = 0.0  # decay of the averaged weights, which are then evaluated and saved; 0: none
+    checkpoint_every: int = 1000  # steps
+    keep: int = 2  # checkpoints that stay on disk
+    log_every: int = 10  # steps
+    plot: bool = True  # draw OUTPUT/curves.png anew while the run goes
+    workers: int = 0  # processes that prepare batches
+    threads: int | None = None  # of the CPU; if not given, as many as torch takes
+
+
+@dataclass(frozen=True)
+class Adapt:
+    method: Literal["none", "bitfit", "lora"] = "none"  # train everything; biases and norms; low-rank additions
+    rank: int = 8  # lora
+    alpha: float = 16.0  # lora: the addition is scaled by alpha / rank
+    targets: tuple[str, ...] = ()  # lora: names of modules; none: every linear layer of the body
+    task: str | None = None  # mixed task + MLM loss (UDALM): a TSV or JSONL file with `text` and `label`
+    task_weight: float = 0.5  # of the task's loss beside the objective's
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    every: int = 0  # steps; 0: at the end only
+    rate: float = 0.15  # held-out masked loss
+    sentences: int = 200  # for pseudo-perplexity and compatibility
+    minimal_pairs: tuple[str, ...] = ()  # files: BLiMP's JSONL, or TSV
+    pairs_each: int = 100  # of each file
+
+
+@dataclass(frozen=True)
+class Card:
+    name: str | None = None  # of the model; if not given, that of the output folder
+    license: str | None = (
+        None  # of the weights: apache-2.0, cc-by-4.0 …; if not given, the card says that none is stated
+    )
+    language: tuple[str, ...] = ()  # codes: en, de …
+    about: str | None = None  # a sentence or two at the top
+    data: tuple[str, ...] = ()  # where the texts come from and under which licences, a line each
+    limits: tuple[str, ...] = ()  # what the model should not be trusted with, a line each
+
+
+@dataclass(frozen=True)
+class Recipe:
+    data: Data = field(default_factory=Data)
+    tokenizer: Tokenizer = field(default_factory=Tokenizer)
+    model: Model = field(default_factory=Model)
+    masking: Masking = field(default_factory=Masking)
+    objective: Objective = field(default_factory=Objective)
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    schedule: Schedule = field(default_factory=Schedule)
+    run: Run = field(default_factory=Run)
+    adapt: Adapt = field(default_factory=Adapt)
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    card: Card = field(default_factory=Card)
+
+
+# ---- reading and writing
+
+# what names files; hub names stay as they are, and so does "-"
+PATHS = ("data.train", "data.valid", "data.cache", "run.output", "adapt.task", "evaluation.minimal_pairs")
+PATHS_OR_NAMES = ("tokenizer.path", "model.start", "masking.options", "objective.options")
+
+# what may change when a run is resumed: none of it changes what was learned so far
+MAY_CHANGE = frozenset({
+    "data.cache", "run.output", "run.device", "run.compile", "run.checkpoint_every", "run.keep", "run.log_every",
+    "run.plot", "run.workers", "run.threads", "schedule.steps", "schedule.tokens", "schedule.minutes",
+})  # fmt: skip
+MAY_CHANGE_IN = ("evaluation.", "card.")  # everything
+
+
+class Difference(NamedTuple):
+    key: str  # "masking.rate"
+    before: Any
+    now: Any
+
+    def __str__(self) -> str:
+        return f"{self.key} is {_said(self.now)}, and was {_said(self.before)}"
+
+
+def read(path: str | Path, overrides: Sequence[str] = (), *, output: str | None = None) -> Recipe:
+    """The recipe in a TOML file, with `overrides` "section.key=value" on top; everything is checked.
+
+    The value of an override is TOML; a bare word is a text, and nothing at all is the key's default. Its paths, and
+    `output` (run.output, taken as it is), are relative to the working folder.
+    """
+    table = recipe_values.load(path)
+    where = os.path.dirname(path)
+
+    def here(name: str) -> str:
+        return os.path.normpath(os.path.join(where, name))
+
+    recipe_values.walk_paths(table, PATHS, PATHS_OR_NAMES, here, leads=lambda name: os.path.exists(here(name)))
+    given = [recipe_values.override(text) for text in overrides]
+    given += [(("run", "output"), output)] if output is not None else []
+    recipe_values.put(table, given, one_of=tuple(f"schedule.{name}" for name in recipe_checks.TOTALS))
+    if isinstance(table.get("run", {}), dict) and "output" not in table.get("run", {}):
+        table.setdefault("run", {})["output"] = here(Run.output)
+    return of_table(table, str(path))
+
+
+def of_table(table: dict[str, Any], source: str) -> Recipe:
+    """The recipe in a table of tables, as a TOML file has them; `source` is what errors call it."""
+    recipe: Recipe = recipe_values.fill(Recipe, table, source, recipe_checks.BOUNDS)
+    recipe_checks.check(recipe, source)
+    return recipe
+
+
+def to_toml(recipe: Recipe, *, beside: str | Path | None = None) -> str:
+    """Every key of a recipe as TOML; with `beside`, for a file in that folder, its paths relative to it."""
+    table = recipe_values.as_table(recipe)
+    if beside is not None:
+        recipe_values.walk_paths(table, PATHS, PATHS_OR_NAMES, lambda name: os.path.relpath(name, beside))
+    return recipe_text.write(Recipe, table, comments=False)
+
+
+def template(law: str = "uniform") -> str:
+    """A commented recipe with every key, its default and its explanation."""
+    from besag.masks.law import LAWS
+
+    table = recipe_values.as_table(Recipe())
+    table["data"]["train"] = ["corpus/*.txt"]
+    table["schedule"]["minutes"] = 20.0
+    table["masking"] |= {"law": LAWS.find(law).name, "options": recipe_checks.law_defaults(law)}
+    return recipe_text.write(Recipe, table, comments=True)
+
+
+def differences(before: Recipe, now: Recipe) -> list[Difference]:
+    """Which keys say something else; paths are compared by where they lead."""
+    tables = [recipe_values.as_table(recipe) for recipe in (before, now)]
+    for table in tables:
+        recipe_values.walk_paths(table, PATHS, PATHS_OR_NAMES, os.path.realpath)
+    one, other = (recipe_values.flat(table) for table in tables)
+    return [
+        Difference(key, one.get(key), other.get(key))
+        for key in dict.fromkeys([*one, *other])
+        if one.get(key) != other.get(key)
+    ]
+
+
+def refuse_changes(before: Recipe, now: Recipe, *, also: Sequence[str] = ()) -> list[Difference]:
+    """What has changed and may, when a run that began as `before` is to go on as `now`; what may not is refused.
+
+    `also` names further keys that may change here (run.accumulate, when the number of processes makes up for it).
+    """
+    changed = differences(before, now)
+    kind = [recipe_checks.total(recipe)[0] for recipe in (before, now)]
+    free = {*MAY_CHANGE, *also}
+    wrong = [one for one in changed if one.key not in free and not one.key.startswith(MAY_CHANGE_IN)]
+    if kind[0] != kind[1]:
+        wrong += [one for one in changed if one.key.startswith("schedule.") and one not in wrong]
+    if wrong:
+        raise BesagError(
+            f"a run goes on only as it began: {'; '.join(map(str, wrong))}. Take the old values, or begin a new run in "
+            "another folder (run.output)"
+        )
+    return changed
+
+
+def _said(value: object) -> str:
+    return "not set" if value is None else repr(value)

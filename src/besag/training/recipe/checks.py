@@ -1,0 +1,183 @@
+"""Whether a recipe makes sense: bounds of numbers, names that are known, keys that go together.
+
+Heavy packages are imported only here and only when something of theirs is named.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from besag.errors import BesagError, nearest
+from besag.training.recipe.values import Bounds
+
+if TYPE_CHECKING:
+    from besag.training.recipe import Recipe
+
+TOTALS = ("steps", "tokens", "minutes")  # how long a run is: exactly one of them
+
+SHARE, SOME_SHARE = Bounds(0, 1), Bounds(0, 1, low_open=True)
+BELOW_ONE = Bounds(0, 1, high_open=True)
+POSITIVE, COUNT, NOT_NEGATIVE = Bounds(0, low_open=True), Bounds(1), Bounds(0)
+BOUNDS = {
+    "data.held_out": BELOW_ONE, "data.max_length": Bounds(4), "data.batch_tokens": Bounds(4),
+    "tokenizer.size": Bounds(16),
+    "masking.rate": SOME_SHARE, "masking.end_rate": SOME_SHARE, "masking.hold": BELOW_ONE, "masking.mask": SHARE,
+    "masking.random": SHARE, "masking.keep": SHARE, "masking.predict": SOME_SHARE, "masking.copies": COUNT,
+    "optimizer.lr": POSITIVE, "optimizer.matrix_lr": POSITIVE, "optimizer.weight_decay": NOT_NEGATIVE,
+    "optimizer.betas": BELOW_ONE, "optimizer.eps": POSITIVE, "optimizer.momentum": BELOW_ONE,
+    "optimizer.clip": NOT_NEGATIVE,
+    "schedule.steps": COUNT, "schedule.tokens": COUNT, "schedule.minutes": POSITIVE, "schedule.warmup": SHARE,
+    "schedule.decay": SHARE, "schedule.floor": SHARE,
+    "run.seed": NOT_NEGATIVE, "run.accumulate": COUNT, "run.ema": BELOW_ONE, "run.checkpoint_every": COUNT,
+    "run.keep": COUNT, "run.log_every": COUNT, "run.workers": NOT_NEGATIVE, "run.threads": COUNT,
+    "adapt.rank": COUNT, "adapt.alpha": POSITIVE, "adapt.task_weight": NOT_NEGATIVE,
+    "evaluation.every": NOT_NEGATIVE, "evaluation.rate": SOME_SHARE, "evaluation.sentences": NOT_NEGATIVE,
+    "evaluation.pairs_each": COUNT,
+}  # fmt: skip
+
+
+def check(recipe: Recipe, source: str) -> None:
+    """Refuse what cannot be run. `source` is what the message calls the recipe."""
+    try:
+        _check_data(recipe)
+        _check_masking(recipe)
+        total(recipe)
+        _check_law(recipe)
+        _check_objective(recipe)
+        _check_model(recipe)
+    except BesagError as error:
+        raise BesagError(f"{source}: {error}") from error
+
+
+def total(recipe: Recipe) -> tuple[str, float]:
+    """How long the run is: ("steps" | "tokens" | "minutes", how many)."""
+    given = {name: getattr(recipe.schedule, name) for name in TOTALS if getattr(recipe.schedule, name) is not None}
+    if len(given) != 1:
+        said = " and ".join(f"schedule.{name} = {value}" for name, value in given.items())
+        raise BesagError(
+            f"{said or 'no length of the run'}: give one of schedule.steps, schedule.tokens, schedule.minutes"
+        )
+    [(name, value)] = given.items()
+    return name, value
+
+
+def _check_data(recipe: Recipe) -> None:
+    data = recipe.data
+    if not data.train and data.dataset is None:
+        raise BesagError("data.train names no files: give files, globs or '-' for stdin, or the name of a data.dataset")
+    if data.train and data.dataset is not None:
+        raise BesagError(f"data.train = {list(data.train)} and data.dataset = {data.dataset!r}: give one of the two")
+    if data.batch_tokens < data.max_length:
+        raise BesagError(
+            f"data.batch_tokens = {data.batch_tokens} is less than data.max_length = {data.max_length}: a batch must "
+            "hold a sequence"
+        )
+    if not data.valid and data.held_out == 0 and (recipe.evaluation.every or recipe.evaluation.sentences):
+        raise BesagError(
+            "data.valid names no files and data.held_out = 0: nothing is held out to evaluate on. Give one, or set "
+            "evaluation.every = 0 and evaluation.sentences = 0"
+        )
+
+
+def _check_masking(recipe: Recipe) -> None:
+    masking = recipe.masking
+    shares = masking.mask + masking.random + masking.keep
+    if abs(shares - 1) > 1e-9:
+        raise BesagError(
+            f"masking.mask = {masking.mask:g}, random = {masking.random:g} and keep = {masking.keep:g} sum to "
+            f"{shares:g}: they are shares of the hidden tokens, and must sum to 1"
+        )
+    moves = masking.rate_law in ("linear", "cosine")
+    if moves and masking.end_rate is None:
+        raise BesagError(f"masking.rate_law = {masking.rate_law!r} needs masking.end_rate, where the rate ends")
+    if not moves and masking.end_rate is not None:
+        raise BesagError(
+            f"masking.end_rate = {masking.end_rate:g} is of the rate laws 'linear' and 'cosine', and masking.rate_law "
+            f"is {masking.rate_law!r}"
+        )
+    if masking.per != "token" and masking.mask == 1:
+        raise BesagError(
+            f"masking.per = {masking.per!r} says what is shown in one way, but with masking.mask = 1 all is shown as "
+            "the mask: give masking.random or masking.keep a share, or leave per out"
+        )
+    most = 1.0 if masking.rate_law in ("beta", "uniform") else max(masking.rate, masking.end_rate or 0.0)
+    if masking.copies > 1 and masking.copies * most > 1 + 1e-9:
+        raise BesagError(
+            f"masking.copies = {masking.copies} with a rate of up to {most:g} hides {masking.copies * most:g} of each "
+            "passage: the copies hide disjoint shares, so copies × rate can be at most 1"
+        )
+
+
+def law_defaults(name: str) -> dict[str, Any]:
+    """The options of a law of masks that have a default a file can hold."""
+    import besag.masks  # noqa: F401 (every law registers itself)
+    from besag.masks.law import LAWS
+
+    found = {}
+    for field in dataclasses.fields(LAWS.find(name)):
+        value = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        if field.init and (value is None or isinstance(value, bool | int | float | str)):
+            found[field.name] = value
+    return found
+
+
+def _check_law(recipe: Recipe) -> None:
+    import besag.masks  # noqa: F401 (every law registers itself)
+    from besag.masks.law import LAWS
+
+    name, options = recipe.masking.law, recipe.masking.options
+    LAWS.refuse_unknown(name, options)
+    kind = LAWS.find(name)
+    try:
+        kind(**options)
+    except TypeError as failure:
+        raise BesagError(f"masking.options {options} do not fit the law {name!r}: {failure}") from failure
+    if recipe.run.compile and hasattr(kind, "observe_attention"):
+        raise BesagError(
+            f"masking.law = {name!r} asks where the network attends, which compiled layers do not say: set "
+            "run.compile = false, or choose another law"
+        )
+
+
+def objective_options(name: str) -> list[str]:
+    """The keyword-only arguments of an objective's constructor; `seed` is that of the run."""
+    from besag.training.objectives import OBJECTIVES
+
+    parameters = inspect.signature(OBJECTIVES.find(name).__init__).parameters.values()
+    return [one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.name != "seed"]
+
+
+def _check_objective(recipe: Recipe) -> None:
+    from besag.training.objectives import OBJECTIVES
+
+    name, options = recipe.objective.name, recipe.objective.options
+    own = objective_options(name)
+    if recipe.masking.copies > 1 and not OBJECTIVES.find(name).masks:
+        raise BesagError(
+            f"masking.copies = {recipe.masking.copies} hides disjoint shares of each passage, but the objective "
+            f"{name!r} hides tokens in its own way: set masking.copies = 1"
+        )
+    for option in options:
+        if option not in own:
+            takes = f"it takes {', '.join(own)}" if own else "it takes no options"
+            raise BesagError(f"the objective {name!r} has no option {option!r}: {takes}.{nearest(option, own)}")
+
+
+def _check_model(recipe: Recipe) -> None:
+    model = recipe.model
+    if model.start is not None:
+        return  # its family, and whether it has these settings, is known when it is found
+    from transformers import CONFIG_MAPPING
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED
+
+    from besag.training.network import networks
+
+    if model.family not in MASKED:
+        raise BesagError(
+            f"model.family = {model.family!r} is no model type of transformers that has a *ForMaskedLM."
+            f"{nearest(model.family, MASKED)} There are: {', '.join(MASKED)}"
+        )
+    config = {key: value for key, value in model.config.items() if key != networks.MULTIPLE}
+    networks._refuse_unknown(CONFIG_MAPPING[model.family], config)

@@ -1,0 +1,247 @@
+"""From a recipe to everything that is trained and trained on.
+
+Vocabulary, data, network, law of masks, objective: each is made by its own file; this one knows what needs what, and
+that the first of several processes makes what is written to disk while the others wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader
+
+from besag import masks
+from besag.conditionals import loading
+from besag.errors import BesagError
+from besag.hardware import choose_dtype
+from besag.masks.law import Law, Statistics
+from besag.training.data.cache import Cache, prepare
+from besag.training.data.loader import Batches, Clock, StreamBatches, Template, indices, make_loader
+from besag.training.data.plan import Plan
+from besag.training.data.sources import STDIN, Which
+from besag.training.network import adapt, networks
+from besag.training.network.encoder import Encoder
+from besag.training.objectives import OBJECTIVES
+from besag.training.objectives.objective import Objective
+from besag.training.recipe import Recipe
+from besag.training.run.ranks import Ranks
+from besag.vocabulary import Vocabulary
+
+TOKENIZER, CACHE = "tokenizer", "cache"
+RATES = 1024  # passages over which the mean rate is taken
+
+
+@dataclass(frozen=True)
+class Built:
+    recipe: Recipe
+    device: torch.device
+    precision: str  # "float32", "bfloat16" (weights in float32) or "bfloat16-pure"
+    vocabulary: Vocabulary
+    encoder: Encoder
+    objective: Objective
+    masking: masks.Masking
+    batches: Batches | StreamBatches
+    clock: Clock
+    train: Cache | None  # the corpus, tokenised; None where it is a stream
+    valid: Cache | None  # held-out text; None where nothing is held out
+
+    @property
+    def model(self) -> Any:
+        return self.encoder.model
+
+    def autocast(self) -> contextlib.AbstractContextManager[Any]:
+        """The precision in which losses are computed."""
+        if self.precision == "bfloat16":
+            return torch.autocast(self.device.type, dtype=torch.bfloat16)
+        return contextlib.nullcontext()
+
+    def mean_rate(self, progress: float) -> float:
+        """The share of tokens that is to be hidden at this progress, on average."""
+        return float(self.masking.rate.at(progress, np.arange(RATES), self.recipe.run.seed).mean())
+
+    def loader(self, start: int, ranks: Ranks, *, pin: bool) -> DataLoader[Any]:
+        """The batches of one process, from step `start` on, without end."""
+        run = self.recipe.run
+        order = indices(start, ranks.rank, ranks.world, run.accumulate)
+        made = make_loader(self.batches, order, run.workers, pin)
+        made.generator = torch.Generator()  # otherwise it would draw from the one that dropout draws from
+        return made
+
+    @contextlib.contextmanager
+    def plain(self) -> Iterator[None]:
+        """In here the network is an ordinary one of transformers: eager, padded, not training."""
+        config, training = self.model.config, self.model.training
+        attention = config._attn_implementation
+        self.model.eval()
+        if self.encoder.ragged:
+            config._attn_implementation = "sdpa"
+        try:
+            with torch.compiler.set_stance("force_eager") if self.recipe.run.compile else contextlib.nullcontext():
+                yield
+        finally:
+            config._attn_implementation = attention
+            self.model.train(training)
+
+
+def build(recipe: Recipe, *, device: torch.device, ranks: Ranks | None = None, resume: bool = False) -> Built:
+    """Everything a run needs, still on the CPU."""
+    ranks = ranks or Ranks()
+    precision = _precision(recipe.run.precision, device)
+    vocabulary = _vocabulary(recipe, ranks)
+    model = networks.network(recipe, vocabulary)
+    with networks.seeded(recipe.run.seed + 2):
+        model = adapt.adapt(model, recipe.adapt)
+    if precision == "bfloat16-pure":
+        networks.round_weights(model)
+    ragged = _ragged(recipe, model, device, precision)
+    assert vocabulary.mask_id is not None
+    assert vocabulary.pad_id is not None
+    encoder = Encoder(
+        model,
+        mask_id=vocabulary.mask_id,
+        pad_id=vocabulary.pad_id,
+        special_ids=vocabulary.special_ids,
+        ragged=ragged,
+    )
+    data = Text(recipe, vocabulary, ranks, resume)
+    objective = _objective(recipe, vocabulary, encoder, data, precision)
+    if recipe.run.compile:
+        encoder.compile_layers()
+    masking = _masking(recipe, vocabulary, encoder, data, ranks)
+    batches, clock = _batches(recipe, vocabulary, data, masking, ragged, ranks)
+    return Built(
+        recipe, device, precision, vocabulary, encoder, objective, masking, batches, clock, data.train, data.valid
+    )
+
+
+# ---- precision and layout
+
+
+def _precision(asked: str, device: torch.device) -> str:
+    if asked == "auto":
+        return "bfloat16" if device.type == "cuda" else "float32"
+    if asked != "float32" and choose_dtype("bfloat16", device) is not torch.bfloat16:
+        return "float32"  # with a warning: this processor cannot compute in bfloat16
+    return asked
+
+
+def _ragged(recipe: Recipe, model: Any, device: torch.device, precision: str) -> bool:
+    """Can sequences be run end to end? On CUDA, in bfloat16, where the family's attention can be replaced."""
+    able = device.type == "cuda" and precision != "float32" and networks.can_be_ragged(model)
+    return able and recipe.data.lengths != "bucketed"
+
+
+# ---- text
+
+
+def _vocabulary(recipe: Recipe, ranks: Ranks) -> Vocabulary:
+    """The tokenizer that is named, that of the network to go on from, or one trained on the data and kept."""
+    name = recipe.tokenizer.path or recipe.model.start
+    if name is not None:
+        return loading._vocabulary(networks.found(name), name)
+    folder = Path(recipe.run.output) / TOKENIZER
+    ranks.made_once(lambda: _train_tokenizer(recipe, folder))
+    return loading._vocabulary(folder, str(folder))
+
+
+def _train_tokenizer(recipe: Recipe, folder: Path) -> None:
+    from besag.training.data.sources import documents
+    from besag.training.tokenizer import train_tokenizer
+
+    if (folder / "tokenizer.json").exists():  # of a run that is resumed
+        return
+    draft = folder.with_name(f".{folder.name}.unfinished")
+    texts = (document.text for document in documents(recipe.data, "train"))
+    how = {name: value for name, value in asdict(recipe.tokenizer).items() if name != "path"}
+    train_tokenizer(texts, **how, max_length=recipe.data.max_length).save_pretrained(str(draft))
+    draft.rename(folder)
+
+
+class Text:
+    """The tokenised corpus of a recipe, and what is held out of it."""
+
+    def __init__(self, recipe: Recipe, vocabulary: Vocabulary, ranks: Ranks, resume: bool) -> None:
+        self.data, self.vocabulary, self.ranks, self.resume = recipe.data, vocabulary, ranks, resume
+        self.folder = Path(recipe.data.cache or Path(recipe.run.output) / CACHE)
+        self.train = None if recipe.data.stream else self._cache("train")
+        once = recipe.data.stream or STDIN in recipe.data.train  # what is read once cannot be held out of as well
+        self.valid = self._cache("valid") if recipe.data.valid or (recipe.data.held_out and not once) else None
+        self._statistics: Statistics | None = None
+
+    def _cache(self, which: Which) -> Cache:
+        return self.ranks.made_once(lambda: prepare(self.data, self.vocabulary, self.folder, which, resume=self.resume))
+
+    def statistics(self) -> Statistics:
+        if self.train is None:
+            raise BesagError("data.stream = true: this law or objective counts tokens first, which needs a cache")
+        if self._statistics is None:
+            self._statistics = self.train.statistics(self.vocabulary)
+        return self._statistics
+
+
+def _batches(
+    recipe: Recipe, vocabulary: Vocabulary, data: Text, masking: masks.Masking, ragged: bool, ranks: Ranks
+) -> tuple[Batches | StreamBatches, Clock]:
+    schedule, run, copies = recipe.schedule, recipe.run, recipe.masking.copies
+    clock = Clock(schedule.steps, schedule.tokens, run.accumulate, ranks.world)
+    unpadded = ragged if recipe.data.lengths == "auto" else recipe.data.lengths == "unpadded"
+    static = run.compile and ragged and unpadded
+    if data.train is None:
+        streamed = StreamBatches(
+            recipe.data, vocabulary, masking, clock, seed=run.seed, unpadded=unpadded, copies=copies, static=static
+        )
+        return streamed, clock
+    special = Template(vocabulary).size
+    plan = Plan(data.train, recipe.data, special=special, seed=run.seed, unpadded=unpadded, copies=copies)
+    return Batches(plan, vocabulary, masking, clock, seed=run.seed, static=static), clock
+
+
+# ---- masks and loss
+
+
+def _masking(recipe: Recipe, vocabulary: Vocabulary, encoder: Encoder, data: Text, ranks: Ranks) -> masks.Masking:
+    said = recipe.masking
+    law = masks.law(said.law, **said.options)
+    if type(law).prepare is not Law.prepare:  # a pass over the corpus, made once
+        law = ranks.made_once(lambda: law.prepare(data.statistics()))
+    replacement = masks.Replacement(
+        encoder.mask_id,
+        mask=said.mask,
+        random=said.random,
+        keep=said.keep,
+        per=said.per,
+        ordinary=masks.ordinary_ids(vocabulary.size, vocabulary.special_ids),
+    )
+    rate = masks.rate_named(said.rate_law, said.rate, said.end_rate, said.hold)
+    return masks.Masking(law, rate, replacement, said.predict)
+
+
+def _objective(recipe: Recipe, vocabulary: Vocabulary, encoder: Encoder, data: Text, precision: str) -> Objective:
+    kind = OBJECTIVES.find(recipe.objective.name)
+    with networks.seeded(recipe.run.seed + 1):
+        objective: Any = kind(encoder, seed=recipe.run.seed, **recipe.objective.options)
+    if hasattr(objective, "prepare"):
+        objective.prepare(data.statistics())
+    if hasattr(objective, "meet"):
+        objective.meet(vocabulary)
+    if recipe.adapt.task is not None:
+        from besag.training.objectives.task import Examples, TaskMixture
+
+        objective = TaskMixture(
+            objective,
+            Examples.read(recipe.adapt.task),
+            vocabulary,
+            weight=recipe.adapt.task_weight,
+            max_length=recipe.data.max_length,
+            seed=recipe.run.seed,
+        )
+    if precision == "bfloat16-pure":
+        networks.round_weights(objective)
+    made: Objective = objective
+    return made

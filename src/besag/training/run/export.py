@@ -1,0 +1,103 @@
+"""A finished run as a Hugging Face folder: network, tokenizer, card, and what the law of masks tilted.
+
+Written under a temporary name and renamed when whole. Whoever calls it has put the weights in that are to be saved.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from besag.conditionals import checkpoint as saved
+from besag.conditionals import tilt
+from besag.errors import BesagError
+from besag.training.data.cache import Cache, tokenizer_digest
+from besag.training.network import adapt
+from besag.training.run import card
+from besag.training.run.build import Built
+from besag.training.run.schedule import Progress
+
+
+def export(
+    folder: Path,
+    built: Built,
+    progress: Progress,
+    metrics: Mapping[str, float],
+    *,
+    processes: int = 1,
+    command: str = "",
+    curves: Path | None = None,
+) -> None:
+    draft = folder.with_name(f".{folder.name}.unfinished")
+    shutil.rmtree(draft, ignore_errors=True)
+    try:
+        trained, total = _counted(built.model)
+        model = adapt.finish(built.model)
+        with saved.quiet():
+            model.save_pretrained(draft)
+            built.vocabulary.tokenizer.save_pretrained(draft)
+        objective: Any = built.objective
+        rate = min(1.0, built.mean_rate(progress.share) * built.recipe.masking.copies)  # over all copies of a passage
+        law = built.masking.law
+        log_pi = law.tilt(rate) if objective.masks else None
+        if log_pi is not None:
+            tilt.save_tilt(draft, log_pi, law.name)
+        if hasattr(objective, "save_extras"):
+            objective.save_extras(draft)
+        facts = card.Facts(
+            architecture=type(model).__name__,
+            parameters=model.num_parameters(),
+            trained=trained if trained < total else None,
+            vocabulary=built.vocabulary.size,
+            tokenizer_sha256=tokenizer_digest(built.vocabulary),
+            sources=_sources(built.train),
+            held_out=_sources(built.valid),
+            train_tokens=None if built.train is None else len(built.train.tokens),
+            train_sha256=_digest(built.train),
+            held_out_sha256=_digest(built.valid),
+            steps=progress.step,
+            tokens=progress.tokens,
+            seconds=progress.seconds,
+            purpose=objective.purpose,
+            masks=objective.masks,
+            tilted=log_pi is not None,
+            tilt_file=None if log_pi is None else tilt.FILE,
+            tilt_rate=None if log_pi is None else rate,
+            hardware=card.hardware_words(str(built.device), processes),
+            command=command or None,
+            metrics=metrics,
+        )
+        card.write(draft, built.recipe, facts, curves=curves)
+        shutil.rmtree(folder, ignore_errors=True)
+        draft.rename(folder)
+    except OSError as problem:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise BesagError(
+            f"the model could not be written to {str(folder)!r}: {problem}. The last checkpoint is whole: make room "
+            "and go on with --resume"
+        ) from problem
+
+
+def _counted(model: Any) -> tuple[int, int]:
+    """How many weights were trained, and how many there are."""
+    sizes = [(weight.requires_grad, weight.numel()) for weight in model.parameters()]
+    return sum(size for trained, size in sizes if trained), sum(size for _, size in sizes)
+
+
+def _digest(cache: Cache | None) -> str | None:
+    """The checksum of the tokens of a cache."""
+    return None if cache is None else cache.meta["arrays"]["tokens"]["sha256"]
+
+
+def _sources(cache: Cache | None) -> list[card.Source]:
+    """The files that a cache was made from; how many documents came from each is not kept, unless it was one."""
+    if cache is None:
+        return []
+    made_from = cache.meta.get("made_from", {}).get("sources", {})
+    names = [Path(name).name for name, *_ in made_from.get("files", ())]
+    names += [name for name in (made_from.get("dataset") or ())[:1] if name]
+    if len(names) == 1:
+        return [card.Source(names[0], documents=len(cache.documents) - 1, tokens=len(cache.tokens))]
+    return [card.Source(name) for name in names]

@@ -1,0 +1,249 @@
+"""A recipe, carried out: data, network, loop, checkpoints, logs, and a Hugging Face folder at the end.
+
+The output folder holds recipe.toml, log.jsonl, curves.png, checkpoints/, cache/ and, when the run is over, model/.
+Knows the order of things and the files; everything that computes is elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from besag.errors import BesagError, require
+from besag.hardware import choose_device
+from besag.training import recipe as recipes
+from besag.training.recipe import Recipe
+from besag.training.recipe import checks as recipe_checks
+from besag.training.run.checkpoint import Checkpoint, Checkpoints, random_state, set_random_state
+
+Monitor = Callable[[Any, int], dict[str, float]]  # (model, step) → numbers by name
+
+RECIPE, CHECKPOINTS, MODEL = "recipe.toml", "checkpoints", "model"
+
+
+@dataclass(frozen=True)
+class Result:
+    folder: Path
+    metrics: dict[str, float] = field(default_factory=dict)  # the last of each number in the log
+    finished: bool = True  # False: it was stopped before its end, and can be resumed
+    step: int = 0
+
+
+def train(
+    recipe: Recipe,
+    *,
+    resume: bool = False,
+    monitor: Callable[[Any], Monitor] | None = None,
+    stop: Callable[[], bool] | None = None,
+    command: str = "",
+    quiet: bool = False,
+) -> Result:
+    """Train what the recipe says, into its output folder.
+
+    `monitor`, given what was built, makes what evaluates: a function of the network and the step. `stop` is asked at
+    every step; once it says True a checkpoint is written and the run ends. `command` is quoted in the model's card.
+    """
+    require("accelerate", extra="train")
+    recipe_checks.check(recipe, "the recipe")
+    with _threads(recipe.run.threads), _joined(recipe) as device:
+        return _Run(recipe, monitor, stop, command, quiet).carry_out(device, resume)
+
+
+class _Run:
+    def __init__(
+        self,
+        recipe: Recipe,
+        monitor: Callable[[Any], Monitor] | None,
+        stop: Callable[[], bool] | None,
+        command: str,
+        quiet: bool,
+    ) -> None:
+        self.recipe, self.command, self.quiet = recipe, command, quiet
+        self.folder = Path(recipe.run.output)
+        self.checkpoints = Checkpoints(self.folder / CHECKPOINTS, recipe.run.keep)
+        self.metrics: dict[str, float] = {}
+        self._make_monitor, self._stop = monitor, stop
+
+    def carry_out(self, device: torch.device, resume: bool) -> Result:
+        from besag.training.run import logs
+        from besag.training.run.build import build
+        from besag.training.run.ranks import Ranks
+        from besag.training.run.trainer import Hooks, Loop
+
+        self.ranks = Ranks()
+        start = self._begin(resume)
+        if start is not None and start.meta["over"] == list(recipe_checks.total(self.recipe)) and self._has_model():
+            metrics = {name: number for row in logs.read(self.folder) for name, number in row.items()}
+            return Result(self.folder, metrics, True, start.step)
+        self.built = build(self.recipe, device=device, ranks=self.ranks, resume=start is not None)
+        self._refuse_other_text(start)
+        self.monitor = None if self._make_monitor is None else self._make_monitor(self.built)
+        hooks = Hooks(log=self._record, advance=self._advance, save=self._save)
+        hooks.evaluate = None if self.monitor is None else self._evaluate
+        hooks.stop = self._stop or hooks.stop
+        self.loop = Loop(self.recipe, self.built, self.folder, hooks, start, self.ranks)
+        progress = self.loop.progress
+        self.log = None
+        if self.ranks.first:
+            self.log = logs.Log.begin(
+                self.recipe, step=progress.step, tokens=progress.tokens, seconds=progress.seconds, quiet=self.quiet
+            )
+        try:
+            if not progress.finished:
+                self.loop.train()
+            if self.loop.finished:
+                self._finish()
+        finally:
+            if self.log is not None:
+                self.log.close()
+        return Result(self.folder, self.metrics, self.loop.finished, progress.step)
+
+    # ---- the output folder
+
+    def _begin(self, resume: bool) -> Checkpoint | None:
+        """The checkpoint to go on from; a folder that holds another run is left alone."""
+        return self.ranks.made_once(lambda: self._claim(resume))
+
+    def _claim(self, resume: bool) -> Checkpoint | None:
+        written = self.folder / RECIPE
+        start = self.checkpoints.newest()
+        if written.exists():
+            if not resume:
+                raise BesagError(
+                    f"{str(self.folder)!r} holds a run already: go on with it (--resume), or choose another run.output"
+                )
+            before = recipes.read(written)
+            recipes.refuse_changes(before, self.recipe, also=("run.accumulate",))
+            if start is not None:
+                self._refuse_other_steps(before.run.accumulate, int(start.meta["processes"]))
+        elif start is not None:
+            raise BesagError(f"{str(self.folder)!r} holds checkpoints, but no {RECIPE} that says what of")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _write_whole(written, recipes.to_toml(self.recipe, beside=self.folder))
+        return start
+
+    def _refuse_other_steps(self, accumulate: int, processes: int) -> None:
+        """A batch has its number from the batches of a step: with others of them, text would be skipped or repeated."""
+        before, now = accumulate * processes, self.recipe.run.accumulate * self.ranks.world
+        if before != now:
+            raise BesagError(
+                f"a step had {before} batches (run.accumulate = {accumulate}, {processes} processes), and would now "
+                f"have {now} ({self.recipe.run.accumulate}, {self.ranks.world}): keep their product as it was"
+            )
+
+    def _refuse_other_text(self, start: Checkpoint | None) -> None:
+        if start is not None and start.meta["text"] != self._text():
+            raise BesagError(
+                f"the text in {', '.join(self.recipe.data.train) or self.recipe.data.dataset} is not what it was when "
+                f"this run began: bring the old one back, or begin a new run in another folder (run.output)"
+            )
+
+    def _text(self) -> str | None:
+        """The checksum of the corpus; None for a stream."""
+        cache = self.built.train
+        return None if cache is None else str(cache.meta["arrays"]["tokens"]["sha256"])
+
+    def _has_model(self) -> bool:
+        return (self.folder / MODEL / "config.json").exists()
+
+    # ---- what the loop calls
+
+    def _record(self, numbers: dict[str, float]) -> None:
+        self.metrics.update(numbers)
+        if self.log is not None:
+            self.log.record(numbers)
+
+    def _advance(self) -> None:
+        if self.log is not None:
+            progress = self.loop.progress
+            self.log.advance(progress.step, progress.tokens, progress.seconds)
+
+    def _evaluate(self) -> None:
+        """By the first process, while the others wait; draws nothing from any generator of the run."""
+        assert self.monitor is not None
+        numbers: dict[str, float] = {}
+        if self.ranks.first:
+            before = random_state()
+            model = self.built.encoder.model
+            with self.loop.final_weights(), self.built.plain(), torch.no_grad():
+                numbers = self.monitor(model, self.loop.progress.step)
+            set_random_state(before)
+        numbers = self.ranks.of_first(numbers)
+        if numbers:
+            self._record({"step": self.loop.progress.step, "tokens": self.loop.progress.tokens, **numbers})
+
+    def _save(self) -> None:
+        state = self.loop.snapshot()
+        if self.log is not None:
+            self.log.sync()
+        over = recipe_checks.total(self.recipe) if self.loop.finished else None
+        about = {"processes": self.ranks.world, "over": over, "text": self._text()}
+        self.ranks.made_once(lambda: self.checkpoints.save(self.loop.progress.step, state, about))
+
+    # ---- the end
+
+    def _finish(self) -> None:
+        from besag.training.run.curves import NAME as CURVES
+        from besag.training.run.curves import picture
+        from besag.training.run.export import export
+
+        if self.monitor is not None:
+            self._evaluate()
+        if self.ranks.first:
+            picture(self.folder)
+            with self.loop.final_weights(), self.built.plain():
+                export(
+                    self.folder / MODEL,
+                    self.built,
+                    self.loop.progress,
+                    self.metrics,
+                    processes=self.ranks.world,
+                    command=self.command,
+                    curves=self.folder / CURVES,
+                )
+        self.ranks.gather(None)
+
+
+@contextmanager
+def _joined(recipe: Recipe) -> Iterator[torch.device]:
+    """The device of this process; under torchrun, the processes find each other here, and part afterwards."""
+    accelerate: Any = require("accelerate", extra="train")
+    asked = recipe.run.device
+    if asked.partition(":")[2]:
+        raise BesagError(
+            f"run.device = {asked!r}: choose among several devices with CUDA_VISIBLE_DEVICES, and write 'cuda' here"
+        )
+    device = choose_device(asked)
+    joined_before = dist.is_available() and dist.is_initialized()
+    state = accelerate.PartialState(cpu=device.type == "cpu")
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*broadcast_buffers.*")  # accelerate's way of saying it
+            yield torch.device(state.device) if device.type == "cuda" else device
+    finally:
+        if dist.is_available() and dist.is_initialized() and not joined_before:
+            dist.destroy_process_group()
+
+
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    fresh = path.with_name(f".{path.name}.unfinished")
+    fresh.write_text(text, encoding="utf-8")
+    os.replace(fresh, path)

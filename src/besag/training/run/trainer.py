@@ -1,0 +1,349 @@
+"""The loop: transformers' Trainer, told where its batches come from, what a loss is and what is done after a step.
+
+The model that it trains is the objective. A step's loss is Σ total / Σ weight, both over all processes and accumulated
+batches: each process takes its total × processes / that count, and the mean of gradients over processes is right.
+Nothing here waits for the device but the lines of the log, checkpoints, and laws of masks that adapt.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+
+from besag.errors import BesagError
+from besag.masks.attention_guided import AttentionGuided
+from besag.masks.law import Adaptive
+from besag.training import optimizers
+from besag.training.network.batch import Batch
+from besag.training.network.received import attention_received
+from besag.training.objectives.objective import Predicted
+from besag.training.recipe import Recipe
+from besag.training.run.averaging import Averaging
+from besag.training.run.build import Built
+from besag.training.run.checkpoint import Checkpoint, random_state, set_random_state
+from besag.training.run.meter import Meter
+from besag.training.run.ranks import Ranks
+from besag.training.run.schedule import Progress, Rates, Timer
+
+Trainer: Any = transformers.Trainer  # what is overridden here has other types there
+Callback: Any = transformers.TrainerCallback
+
+AHEAD = 2  # steps that the host may be ahead of a GPU, where time is what counts
+LOOK = 20  # steps from one look at attention to the next, where the law of masks is guided by it; the first one counts
+
+
+@dataclass
+class Hooks:
+    """What a run does besides training; each is told on every process, at the same step."""
+
+    log: Callable[[dict[str, float]], None] = lambda numbers: None  # a line, every log_every steps
+    advance: Callable[[], None] = lambda: None  # every step
+    evaluate: Callable[[], None] | None = None
+    save: Callable[[], None] = lambda: None
+    stop: Callable[[], bool] = field(default=lambda: False)  # end now, with a checkpoint
+
+
+def arguments(recipe: Recipe, folder: Path, device: torch.device, max_steps: int) -> transformers.TrainingArguments:
+    """What transformers must know. Precision, checkpoints, logs and schedules are done here, not there."""
+    made = transformers.TrainingArguments(
+        output_dir=str(folder),
+        max_steps=max_steps,
+        per_device_train_batch_size=1,
+        gradient_accumulation_steps=recipe.run.accumulate,
+        max_grad_norm=recipe.optimizer.clip,
+        use_cpu=device.type == "cpu",
+        seed=recipe.run.seed % 2**32,
+        logging_steps=recipe.run.log_every,
+        logging_nan_inf_filter=False,
+        save_strategy="no",
+        eval_strategy="no",
+        report_to=[],
+        disable_tqdm=True,
+        remove_unused_columns=False,
+        ddp_broadcast_buffers=False,
+        bf16=False,
+        fp16=False,
+    )
+    if made.n_gpu > 1:
+        made._n_gpu = 1  # several GPUs are several processes, never threads of one
+    return made
+
+
+class Loop(Trainer):  # type: ignore[misc]
+    def __init__(
+        self, recipe: Recipe, built: Built, folder: Path, hooks: Hooks, start: Checkpoint | None, ranks: Ranks
+    ) -> None:
+        self.recipe, self.built, self.hooks, self.ranks = recipe, built, hooks, ranks
+        self.progress = Progress(recipe)
+        self._start: dict[str, Any] | None = None
+        if start is not None:
+            self._start = start.read()
+            self.progress.restore(self._start["progress"])
+            built.objective.load_state_dict(self._start["objective"])
+        super().__init__(model=built.objective, args=arguments(recipe, folder, built.device, self.progress.max_steps))
+        self.remove_callback(transformers.PrinterCallback)
+        self.add_callback(_Flow(self))
+        self.meter = Meter()
+        self.averaging = Averaging(built.encoder.model, recipe.run.ema) if recipe.run.ema else None
+        if self.averaging is not None and self._start is not None:
+            self.averaging.restore(self._start["averaging"])
+        self.timer = Timer(self.progress.seconds)
+        self.adaptive = built.masking.law if isinstance(built.masking.law, Adaptive) else None
+        law: object = built.masking.law
+        self.guided: AttentionGuided | None = law if isinstance(law, AttentionGuided) else None
+        built.encoder.watched = self.adaptive is not None and self.guided is None
+        self.stopped = self.exhausted = False
+        self._fared: list[tuple[Predicted, Tensor]] = []
+        self._read: list[Batch] = []  # of this step, where attention is looked at after it
+        self._events: deque[Any] = deque()
+        self._weights = [weight for weight in built.objective.parameters() if weight.requires_grad]
+        self._logged = (self.progress.tokens, self.progress.seconds)
+
+    @property
+    def finished(self) -> bool:
+        """Is there nothing left to do?"""
+        return self.progress.finished or self.exhausted
+
+    # ---- where batches come from
+
+    def get_train_dataloader(self) -> DataLoader[Batch]:
+        return self.built.loader(self.progress.step, self.ranks, pin=self.args.device.type == "cuda")
+
+    def get_batch_samples(
+        self, epoch_iterator: Iterator[Batch], num_batches: int, device: torch.device
+    ) -> tuple[list[Batch], float]:
+        """The batches of one step, and the weight of what they ask over all processes; sets the step's rates."""
+        batches = list(islice(epoch_iterator, num_batches))
+        if len(batches) < num_batches:  # standard input is over
+            self.exhausted = self.control.should_training_stop = True
+            return [], 0.0
+        if self.adaptive is not None:
+            batches = [self.built.batches.mask(batch) for batch in batches]
+        if self.guided is not None and self.progress.step % LOOK == 0:
+            self._read = batches
+        if self.progress.kind == "minutes":
+            self._wait_for_device()
+        pad = self.built.encoder.pad_id
+        weight, tokens, seconds, stop = self.ranks.sum(
+            sum(float(batch.weight.sum()) for batch in batches),
+            sum(int((batch.ids != pad).sum()) for batch in batches),
+            self.timer.seconds if self.ranks.first else 0.0,
+            self.hooks.stop(),
+        )
+        self.stopped = stop > 0
+        self.lr_scheduler.apply(self.progress.begin(int(tokens), seconds))
+        self.built.clock.publish(self.progress.share)
+        return batches, max(weight, 1e-9)
+
+    def _wait_for_device(self) -> None:
+        if self.args.device.type != "cuda":
+            return
+        event: Any = torch.cuda.Event
+        self._events.append(event())
+        self._events[-1].record()
+        if len(self._events) > AHEAD:
+            self._events.popleft().synchronize()
+
+    # ---- a step
+
+    def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
+        self.optimizer: torch.optim.Optimizer = optimizers.make(self.built.objective, self.recipe.optimizer)
+        return self.optimizer
+
+    def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
+        self.lr_scheduler = Rates(self.optimizer if optimizer is None else optimizer)
+        return self.lr_scheduler
+
+    def training_step(self, model: nn.Module, inputs: Batch, num_items_in_batch: Any = None) -> Tensor:
+        with self.built.autocast():
+            loss = self.compute_loss(model, inputs.to(self.args.device), num_items_in_batch=num_items_in_batch)
+        self.accelerator.backward(loss)
+        told: Tensor = loss.detach()
+        return told
+
+    def compute_loss(
+        self, model: nn.Module, inputs: Batch, return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        loss = model(inputs)
+        self.meter.add(loss, inputs)
+        if self.adaptive is not None and loss.predicted is not None:
+            self._fared.append((loss.predicted, inputs.weight))
+        mean = loss.total * (self.ranks.world / num_items_in_batch)
+        return (mean, loss) if return_outputs else mean
+
+    def _clip_grad_norm(self, model: nn.Module) -> Tensor:
+        return nn.utils.clip_grad_norm_(self._weights, self.args.max_grad_norm)
+
+    def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> Any:
+        return grad_norm  # without clipping there is none, and it is not worth a pass over all weights
+
+    def floating_point_ops(self, inputs: Any) -> int:
+        return 0
+
+    def store_flos(self) -> None:
+        """Nothing was counted."""
+
+    def after_step(self) -> None:
+        self.progress.end()
+        if self.averaging is not None:
+            self.averaging.update(self.progress.step)
+        if self.adaptive is not None:
+            self._observe(self.adaptive)
+        if self.guided is not None:
+            self._look(self.guided)
+        self.hooks.advance()
+
+    def _observe(self, law: Adaptive) -> None:
+        """Show an adaptive law what was predicted, in the order of batches: over processes, then over accumulation."""
+        here = [_told(predicted, weight) for predicted, weight in self._fared]
+        self._fared = []
+        parts = [part for batch in zip(*self.ranks.gather(here), strict=True) for part in batch]
+        if parts:
+            ids, losses, correct = (np.concatenate(column) for column in zip(*parts, strict=True))
+            law.observe(ids, losses, correct)
+
+    def _look(self, law: AttentionGuided) -> None:
+        """Every so many steps, show the law how much attention the tokens of the step's batches now receive."""
+        batches, self._read = self._read, []
+        if not batches:
+            return
+        encoder, device = self.built.encoder, self.args.device
+        with self.built.autocast():
+            here = [attention_received(encoder, batch.to(device)) for batch in batches]
+        parts = [part for batch in zip(*self.ranks.gather(here), strict=True) for part in batch]
+        ids, received = (np.concatenate(column) for column in zip(*parts, strict=True))
+        law.observe_attention(ids, received)
+
+    # ---- beginning and going on
+
+    def begin(self) -> None:
+        """Called when the Trainer has set everything up, before the first batch."""
+        self.model_wrapped.train()
+        wrapped: Any = self.optimizer  # accelerate's wrapper is for losses that are scaled; ours are not
+        self.optimizer = self.lr_scheduler.optimizer = wrapped.optimizer
+        self.timer = Timer(self.progress.seconds)
+        if self._start is None:
+            torch.manual_seed((self.recipe.run.seed << 16) + self.ranks.rank)  # dropout
+            return
+        saved, self._start = self._start, None
+        self.state.global_step = self.progress.step
+        self.optimizer.load_state_dict(saved["optimizer"])
+        if self.adaptive is not None:
+            self.adaptive.restore({name: value.numpy() for name, value in saved["law"].items()})
+        self.meter.restore(saved["meter"], self.args.device)
+        self._tr_loss += saved["loss"].to(self.args.device)
+        self._globalstep_last_logged, self._logged = saved["logged"]
+        if len(saved["random"]) == self.ranks.world:
+            set_random_state(saved["random"][self.ranks.rank])
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that decides how the run goes on. All processes take part."""
+        state: dict[str, Any] = {
+            "objective": self.built.objective.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "averaging": {} if self.averaging is None else self.averaging.state(),
+            "law": {} if self.adaptive is None else {k: torch.from_numpy(v) for k, v in self.adaptive.state().items()},
+            "progress": self.progress.state(),
+            "meter": self.meter.state(),
+            "loss": self._tr_loss.detach(),
+            "logged": (self._globalstep_last_logged, self._logged),
+            "random": self.ranks.gather(random_state()),
+        }
+        self._refuse_nan(float(state["loss"]))
+        return state
+
+    # ---- what is told
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        if "loss" not in logs:
+            return  # the Trainer's own summary
+        self._refuse_nan(logs["loss"])
+        means = self.meter.read()
+        tokens, seconds = self.progress.tokens, self.timer.seconds
+        before, since = self._logged
+        self._logged = (tokens, seconds)
+        self.hooks.log({
+            "step": self.progress.step,
+            "tokens": tokens,
+            "seconds": seconds,
+            "loss": logs["loss"],
+            "lr": logs["learning_rate"],
+            **({"grad_norm": logs["grad_norm"]} if "grad_norm" in logs else {}),
+            "tokens_per_second": (tokens - before) / max(seconds - since, 1e-9),
+            "rate": self.built.mean_rate(self.progress.share),
+            **means,
+        })  # fmt: skip
+
+    def _refuse_nan(self, loss: float) -> None:
+        if not math.isfinite(loss):
+            raise BesagError(
+                f"the loss is {loss} at step {self.progress.step}: the run has broken down. The last checkpoint is "
+                "kept; a lower optimizer.lr, a longer schedule.warmup or a smaller optimizer.clip may get past it"
+            )
+
+    def _evaluate(
+        self, trial: Any = None, ignore_keys_for_eval: Any = None, skip_scheduler: bool = False
+    ) -> dict[str, float]:
+        if self.hooks.evaluate is not None:
+            with self.timer.paused():
+                self.hooks.evaluate()
+            self.model_wrapped.train()
+        return {}
+
+    def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
+        return False
+
+    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        with self.timer.paused():
+            self.hooks.save()
+
+    @contextlib.contextmanager
+    def final_weights(self) -> Iterator[None]:
+        """The weights that are evaluated and saved: the averages, where there are any."""
+        with contextlib.nullcontext() if self.averaging is None else self.averaging.swapped_in():
+            yield
+
+
+class _Flow(Callback):  # type: ignore[misc]
+    """When the Trainer logs, evaluates, saves and stops."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop = loop
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
+        self.loop.begin()
+        return control
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
+        control.should_log = control.should_save = self.loop.exhausted
+        return control
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
+        loop, run, every = self.loop, self.loop.recipe.run, self.loop.recipe.evaluation.every
+        loop.after_step()
+        step = loop.progress.step
+        over = loop.progress.finished or loop.stopped
+        control.should_training_stop = over
+        control.should_log = step % run.log_every == 0 or over
+        control.should_evaluate = bool(every) and step % every == 0 and not over
+        control.should_save = step % run.checkpoint_every == 0 or over
+        return control
+
+
+def _told(predicted: Predicted, weight: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What is shown to an adaptive law of one batch, without what only fills it up."""
+    kept = (weight > 0).cpu().numpy() if len(weight) == len(predicted.ids) else slice(None)
+    ids, losses, correct = (part.cpu().numpy()[kept] for part in predicted)
+    return ids, losses.astype(np.float64), correct

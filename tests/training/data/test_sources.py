@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from besag.errors import BesagError
+from besag.training.data import sources
+from besag.training.data.sources import documents, files, fingerprint
+from besag.training.recipe import Data
+
+
+def texts(data: Data, which: sources.Which = "train") -> list[str]:
+    return [document.text for document in documents(data, which)]
+
+
+def whole(*names: object, **others: object) -> Data:
+    return Data(train=tuple(map(str, names)), held_out=0.0, **others)  # type: ignore[arg-type]
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_an_empty_line_separates_documents(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", "\n\none\ntwo\n\n \n\nthree\r\nfour\n")
+    assert texts(whole(file)) == ["one\ntwo", "three\nfour"]
+    assert [each.origin for each in documents(whole(file))] == [f"{file}, line 3", f"{file}, line 8"]
+
+
+@pytest.mark.parametrize("content", ["one\ntwo\nthree", "one\ntwo\nthree\n\n\n", "\ufeff\n\none\ntwo\nthree\n"])
+def test_without_empty_lines_each_line_is_a_document(tmp_path: Path, content: str) -> None:
+    assert texts(whole(write(tmp_path / "a.txt", content))) == ["one", "two", "three"]
+
+
+def test_the_layout_is_decided_on_the_beginning_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "LOOK_AHEAD", 5)
+    assert texts(whole(write(tmp_path / "a.txt", "abc\ndef\n\nghi"))) == ["abc", "def", "ghi"]
+    assert texts(whole(write(tmp_path / "b.txt", "abc\n\ndef\nghi"))) == ["abc", "def\nghi"]
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip), (".xz", lzma), (".bz2", bz2)])
+def test_packed_files(tmp_path: Path, suffix: str, pack: object) -> None:
+    packed = pack.compress("ä\n\nb\n".encode())  # type: ignore[attr-defined]
+    assert texts(whole(write(tmp_path / f"a.txt{suffix}", packed))) == ["ä", "b"]
+    damaged = write(tmp_path / f"b.txt{suffix}", packed[:-6])
+    with pytest.raises(BesagError, match=r"b\.txt.* cannot be unpacked"):
+        texts(whole(damaged))
+    with pytest.raises(BesagError, match="cannot be unpacked"):
+        texts(whole(write(tmp_path / f"c.txt{suffix}", b"plain text")))
+
+
+def test_globs_come_by_name_and_each_file_once(tmp_path: Path) -> None:
+    for name in "bca":
+        write(tmp_path / f"{name}.txt", name)
+    data = whole(tmp_path / "c.txt", tmp_path / "*.txt")
+    assert texts(data) == ["c", "a", "b"]
+    assert files(data.train) == [str(tmp_path / f"{name}.txt") for name in "cab"]
+
+
+def test_json_lines_with_spans(tmp_path: Path) -> None:
+    rows = [{"body": "Anna went.", "names": [[0, 4]]}, {"body": " "}, {"body": "x"}, {"body": None}]
+    file = write(tmp_path / "a.jsonl.gz", gzip.compress("\n".join(map(json.dumps, rows)).encode()))
+    found = list(documents(whole(file, field="body", spans="names")))
+    assert [(each.text, each.spans) for each in found] == [("Anna went.", [(0, 4)]), ("x", [])]
+    assert [each.spans for each in documents(whole(file, field="body"))] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ('{"txt": "a"}', r"line 2 has no field 'text', it has txt\. Did you mean 'txt'\?"),
+        ('{"text": 3}', "'text' must be text, not 3"),
+        ('{"text": "a"', "line 2 is no JSON"),
+        ('["a"]', "must be an object"),
+        ('{"text": "abc", "spans": [[0, 9]]}', r"\[0, 9\] is no \[start, end\] in its 3 characters"),
+        ('{"text": "abc", "spans": [[0, 2], [1, 3]]}', "may not overlap"),
+        ('{"text": "abc", "spans": [5]}', "5 is no"),
+        ('{"text": "a\\ud800"}', "character 1 of its text is half of a surrogate pair"),
+    ],
+)
+def test_bad_rows_are_named(tmp_path: Path, row: str, message: str) -> None:
+    file = write(tmp_path / "a.jsonl", f'{{"text": "fine"}}\n{row}\n')
+    with pytest.raises(BesagError, match=message):
+        texts(whole(file, spans="spans"))
+
+
+def test_parquet(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.table({"body": ["a b", None, "c"], "spans": [[[0, 1]], None, []]})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    found = list(documents(whole(tmp_path / "a.parquet", field="body", spans="spans")))
+    assert [(each.text, each.spans) for each in found] == [("a b", [(0, 1)]), ("c", [])]
+    with pytest.raises(BesagError, match=r"has no field 'bdy', it has body, spans\. Did you mean 'body'"):
+        texts(whole(tmp_path / "a.parquet", field="bdy"))
+
+
+def test_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {}
+
+    def load_dataset(name: str, **options: object) -> list[dict[str, str]]:
+        asked.update(options, name=name)
+        return [{"text": "a"}, {"text": "b"}]
+
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
+    assert texts(Data(dataset="some/corpus", split="test", held_out=0.0)) == ["a", "b"]
+    assert asked == {"name": "some/corpus", "split": "test", "streaming": False}
+
+
+def test_standard_input_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"a\n\nb\nc\n")))
+    assert texts(whole("-")) == ["a", "b\nc"]
+    with pytest.raises(BesagError, match="was read to its end already"):
+        texts(whole("-"))
+
+
+@pytest.mark.parametrize("content", ["", "\n\n  \n"])
+def test_an_empty_corpus(tmp_path: Path, content: str) -> None:
+    file = write(tmp_path / "a.txt", content)
+    with pytest.raises(BesagError, match=r"the corpus is empty: .*a\.txt holds no document for train"):
+        texts(whole(file))
+    with pytest.raises(BesagError, match=r"write files, globs or '-' into data\.train"):
+        texts(Data())
+
+
+def test_invalid_utf8_is_told_with_its_position(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", "ä\nfine\nbad ".encode() + b"\xff\xfe here\n")
+    with pytest.raises(BesagError, match=r"a\.txt is not UTF-8: byte ff at position 12, line 3"):
+        texts(whole(file))
+    packed = write(tmp_path / "b.txt.xz", lzma.compress(b"ok\n\x80"))
+    with pytest.raises(BesagError, match=r"byte 80 at position 3, line 2"):
+        texts(whole(packed))
+    with pytest.raises(BesagError, match="may be UTF-16"):
+        texts(whole(write(tmp_path / "c.txt", "a text".encode("utf-16"))))
+
+
+def test_missing_files(tmp_path: Path) -> None:
+    write(tmp_path / "corpus.txt", "a")
+    with pytest.raises(BesagError, match=r"no file fits .*corpsu\.txt'\. Did you mean .*corpus\.txt"):
+        texts(whole(tmp_path / "corpsu.txt"))
+    with pytest.raises(BesagError, match="no file fits"):
+        texts(whole(tmp_path / "no" / "such" / "*.txt"))
+    with pytest.raises(BesagError, match=r"is a folder: write .*\*\.txt"):
+        texts(whole(tmp_path))
+
+
+def test_a_line_of_ten_megabytes(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", "word " * 2_000_000 + "\nnext\n")
+    assert [len(text) for text in texts(whole(file))] == [10_000_000, 4]
+
+
+def test_held_out_documents_are_the_same_whatever_stands_around(tmp_path: Path) -> None:
+    lines = [f"document {number}" for number in range(4000)]
+    first = write(tmp_path / "a.txt", "\n".join(lines))
+    data = Data(train=(str(first),), held_out=0.1)
+    kept, aside = texts(data), texts(data, "valid")
+    assert sorted(kept + aside) == sorted(lines)
+    assert not set(kept) & set(aside)
+    assert abs(len(aside) - 400) < 5 * (4000 * 0.1 * 0.9) ** 0.5  # five standard deviations
+    other = write(tmp_path / "b.txt", "\n".join(lines[::-2]))
+    assert set(texts(Data(train=(str(other),), held_out=0.1), "valid")) == set(aside) & set(lines[::-2])
+
+
+def test_a_small_corpus_has_something_held_out(tmp_path: Path) -> None:
+    data = Data(train=(str(write(tmp_path / "a.txt", "a\nb\nc\na\nb\nc")),), held_out=0.0001)
+    aside, kept = texts(data, "valid"), texts(data)
+    assert len(aside) == 2
+    assert len(set(aside)) == 1  # copies are on one side
+    assert sorted(aside + kept) == sorted("abcabc")
+    single = Data(train=(str(write(tmp_path / "b.txt", "only")),))
+    assert texts(single) == ["only"]
+    with pytest.raises(BesagError, match=r"holds no document for valid with 0\.002 of the documents held out"):
+        texts(single, "valid")
+
+
+def test_named_held_out_files_leave_train_whole(tmp_path: Path) -> None:
+    train, valid = write(tmp_path / "a.txt", "a\nb"), write(tmp_path / "b.txt", "c")
+    data = Data(train=(str(train),), valid=(str(valid),), held_out=1.0)
+    assert texts(data) == ["a", "b"]
+    assert texts(data, "valid") == ["c"]
+    with pytest.raises(BesagError, match="there is no held-out text"):
+        texts(whole(train), "valid")
+    with pytest.raises(BesagError, match="standard input can be read only once"):
+        texts(Data(train=("-",)), "valid")
+
+
+def test_the_fingerprint_sees_changes(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", "a\nb")
+    data = whole(file)
+    before = fingerprint(data)
+    assert fingerprint(data) == before
+    write(file, "a\nb\nc")
+    assert fingerprint(data) != before
+    assert fingerprint(data, "train") != fingerprint(Data(train=data.train, held_out=0.5), "train")

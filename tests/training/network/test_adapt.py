@@ -1,0 +1,102 @@
+"""Adaptation: only what should move moves, and what comes out is an ordinary model that says the same."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from tests import networks
+from transformers import AutoModelForMaskedLM
+
+from besag.errors import BesagError
+from besag.training.network.adapt import adapt, finish, trained
+from besag.training.recipe import Adapt
+
+FAMILIES = ("bert", "roberta", "albert", "deberta-v2", "modernbert", "distilbert", "xlm-roberta")
+
+
+def some(family: str) -> torch.Tensor:
+    ordinary = sorted(set(range(networks.vocabulary(family).size)) - networks.vocabulary(family).special_ids)
+    return torch.tensor(ordinary)[torch.arange(18).reshape(2, 9) * 7 % len(ordinary)]
+
+
+def step(model: torch.nn.Module, ids: torch.Tensor) -> None:
+    """One step of gradient descent on a made-up loss."""
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    optimizer = torch.optim.SGD(weights, lr=0.05)
+    for _ in range(2):  # the second moves A, too: its gradient is zero as long as B is
+        optimizer.zero_grad()
+        (-model(input_ids=ids).logits.log_softmax(-1)[..., 5].mean()).backward()
+        optimizer.step()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_lora_changes_nothing_at_first_and_merges_into_plain_weights(family, tmp_path):
+    pytest.importorskip("peft")
+    ids = some(family)
+    model = networks.tiny(family, initializer_range=0.1).eval()
+    plain = copy.deepcopy(model.state_dict())
+    with torch.no_grad():
+        before = model(input_ids=ids).logits
+    assert adapt(model, Adapt(method="lora", rank=4)) is model
+    with torch.no_grad():
+        torch.testing.assert_close(model(input_ids=ids).logits, before, rtol=0, atol=0)
+    names = trained(model)
+    assert names
+    assert all(".lora_" in name for name in names)
+    step(model, ids)
+    with torch.no_grad():
+        adapted = model(input_ids=ids).logits
+    assert (adapted - before).abs().max() > 1e-3
+    assert finish(model) is model
+    assert list(model.state_dict()) == list(plain)
+    with torch.no_grad():
+        torch.testing.assert_close(model(input_ids=ids).logits, adapted, rtol=1e-5, atol=1e-5)
+    moved = {name for name, weight in model.state_dict().items() if not torch.equal(weight, plain[name])}
+    assert moved
+    assert all(name.endswith(".weight") for name in moved)
+    assert not any("embed" in name and "project" not in name and "mapping" not in name for name in moved)
+    assert all(weight.requires_grad for weight in model.parameters())
+    model.save_pretrained(tmp_path)
+    again = AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
+    with torch.no_grad():
+        torch.testing.assert_close(again(input_ids=ids).logits, adapted, rtol=1e-5, atol=1e-5)
+
+
+def test_lora_takes_the_layers_it_is_told():
+    pytest.importorskip("peft")
+    model = adapt(networks.tiny("bert"), Adapt(method="lora", rank=2, targets=("query", "value")))
+    layers = {name.split(".lora_")[0].rpartition(".")[2] for name in trained(model)}
+    assert layers == {"query", "value"}
+    shapes = {tuple(dict(model.named_parameters())[name].shape) for name in trained(model)}
+    assert shapes == {(2, 32), (32, 2)}
+    with pytest.raises(BesagError, match=r"no layer of BertForMaskedLM is called 'qeury'. Did you mean 'query'\?"):
+        adapt(networks.tiny("bert"), Adapt(method="lora", targets=("qeury",)))
+    with pytest.raises(BesagError, match="is that of the embeddings"):
+        adapt(networks.tiny("bert"), Adapt(method="lora", targets=("decoder",)))
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "albert", "deberta-v2"])
+def test_bitfit_trains_biases_and_norms_alone(family):
+    model = networks.tiny(family, initializer_range=0.1).eval()
+    plain = copy.deepcopy(model.state_dict())
+    adapt(model, Adapt(method="bitfit"))
+    assert all(name.endswith("bias") or "norm" in name.lower() for name in trained(model))
+    step(model, some(family))
+    moved = {name for name, weight in model.state_dict().items() if not torch.equal(weight, plain[name])}
+    assert any("LayerNorm.weight" in name for name in moved)
+    assert any(name.endswith("dense.bias") or name.endswith("ffn.bias") for name in moved)
+    assert all(name.endswith("bias") or "norm" in name.lower() for name in moved)
+    assert len(trained(finish(model))) == len(list(model.parameters()))
+
+
+def test_bitfit_needs_biases():
+    with pytest.raises(BesagError, match="the layers of ModernBertForMaskedLM have none: use 'lora'"):
+        adapt(networks.tiny("modernbert"), Adapt(method="bitfit"))
+
+
+def test_no_method_is_no_change():
+    model = networks.tiny("bert")
+    assert adapt(model, Adapt()) is model
+    assert len(trained(model)) == len(list(model.parameters()))

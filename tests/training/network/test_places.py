@@ -1,0 +1,31 @@
+"""The probe against what is known of each family."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.training.objectives import examples
+
+from besag.errors import BesagError
+from besag.training.network.places import require_numbered_places
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.5])  # a fresh network's weights, and wide ones
+@pytest.mark.parametrize("family", ["modernbert", "bert", "roberta", "albert", "electra", "distilbert"])
+def test_families_that_are_told_their_positions(family: str, spread: float) -> None:
+    require_numbered_places(examples.encoder(family, initializer_range=spread), "mae")
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.5])
+@pytest.mark.parametrize("family", ["deberta-v2", "mpnet"])
+def test_families_that_count_columns(family: str, spread: float) -> None:
+    with pytest.raises(BesagError, match=r"'mae' leaves places out or moves them.* by their columns"):
+        require_numbered_places(examples.encoder(family, initializer_range=spread), "mae")
+
+
+def test_the_probe_leaves_the_network_as_it_was() -> None:
+    network = examples.encoder("bert", ragged=True).train().bfloat16()
+    before = [weight.clone() for weight in network.parameters()]
+    require_numbered_places(network, "mae")
+    assert network.training
+    assert all(map(torch.equal, network.parameters(), before))

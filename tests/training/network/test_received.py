@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+import torch
+from tests.networks import tiny, vocabulary
+
+from besag.masks import Statistics, law
+from besag.training.network.batch import Batch, Layout
+from besag.training.network.encoder import Encoder
+from besag.training.network.received import attention_received
+
+
+def encoder(family: str) -> Encoder:
+    known = vocabulary(family)
+    return Encoder(
+        tiny(family), mask_id=known.mask_id, pad_id=known.pad_id, special_ids=known.special_ids, ragged=False
+    )
+
+
+def batch(lengths) -> Batch:
+    layout = Layout.of_lengths(torch.tensor(lengths))
+    ids = torch.arange(len(layout.row)) % 20 + 10
+    free = torch.ones(len(ids), dtype=torch.bool)
+    free[layout.bounds[:-1].long()] = False
+    nothing = torch.zeros(0, dtype=torch.int64)
+    return Batch(
+        ids, ids, free, layout, nothing, nothing.float(), torch.ones(len(lengths)), torch.arange(len(lengths)), 0, 0.0
+    )
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
+def test_it_is_the_mean_of_what_the_network_gives(family):
+    made, asked = encoder(family), batch([7, 4, 6])
+    before = made.model.config._attn_implementation
+    ids, seen = attention_received(made, asked, sequences=2)
+    assert made.model.config._attn_implementation == before
+    assert ids.tolist() == asked.ids[:11][asked.free[:11]].tolist()
+    made.model.config._attn_implementation = "eager"
+    made.model.eval()
+    wanted = []
+    for first, last in ((0, 7), (7, 11)):
+        with torch.no_grad():
+            answer = made.body(input_ids=asked.ids[None, first:last], output_attentions=True)
+        wanted.append(torch.stack(answer.attentions).mean((0, 1, 2)).sum(0)[1:])
+    assert seen == pytest.approx(torch.cat(wanted).numpy(), abs=1e-5)
+    assert np.ptp(seen) > 1e-4
+
+
+def test_training_goes_on_as_before_and_the_law_learns():
+    made, asked = encoder("bert"), batch([7, 4])
+    made.model.train()
+    size = vocabulary("bert").size
+    guided = law("attention_guided", decay=0.5).prepare(
+        Statistics(np.ones(size, int), [], frozenset(), tuple(map(str, range(size))))
+    )
+    ids, seen = attention_received(made, asked)
+    assert made.model.training
+    guided.observe_attention(ids, seen)
+    table = guided.state()["received"]
+    assert table[ids] == pytest.approx(0.5 + 0.5 * seen / seen.mean())
+    assert (np.delete(table, ids) == 1).all()

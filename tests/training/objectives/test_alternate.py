@@ -1,0 +1,116 @@
+"""alternate: which step is which, and the causal loss against prefixes of the text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from tests.training.objectives import examples
+
+from besag.errors import BesagError
+from besag.training.objectives.alternate import Alternate
+from besag.training.objectives.mlm import MLM
+
+
+def turns(objective: Alternate, steps: int = 20) -> str:
+    return "".join("c" if objective.is_causal(step, step / steps) else "m" for step in range(steps))
+
+
+def test_which_step_is_causal() -> None:
+    network = examples.encoder()
+    assert turns(Alternate(network, steps=2)) == "cm" * 10
+    assert turns(Alternate(network, steps=5, causal=0.2)) == "cmmmm" * 4
+    assert turns(Alternate(network, period=0.5, causal=0.3)) == "cccmmmmmmm" * 2
+    assert turns(Alternate(network, pattern="phases", causal=0.25)) == "c" * 5 + "m" * 15
+    assert turns(Alternate(network, causal=0.0)) == "m" * 20
+    assert turns(Alternate(network, causal=1.0)) == "c" * 20
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert", "electra"])
+def test_a_causal_step_asks_each_prefix_for_the_next_token(family: str) -> None:
+    """By hand: every token sees a text that ends with it."""
+    network, batch = examples.encoder(family), examples.batch(family=family)
+    loss = Alternate(network, causal=1.0)(batch)
+    by_hand, count = 0.0, 0
+    for start, end in zip(batch.layout.bounds[:-1].tolist(), batch.layout.bounds[1:].tolist(), strict=True):
+        for target in range(start + 1, end):
+            if bool(batch.free[target]):
+                # a prefix alone differs from the causal network below its last place, so each place is masked anew
+                prefix = batch.ids[start:target]
+                seen = torch.ones(len(prefix), len(prefix)).tril()
+                added = (1 - seen)[None, None] * torch.finfo(torch.float32).min
+                near = (torch.arange(len(prefix))[:, None] - torch.arange(len(prefix))).abs()
+                limit = getattr(network.model.config, "sliding_window", None)
+                mask: Any = added
+                if family == "modernbert":
+                    local = added.masked_fill(near > limit, torch.finfo(torch.float32).min)
+                    mask = {"full_attention": added, "sliding_attention": local}
+                with torch.no_grad():
+                    logits = network.model(input_ids=prefix[None], attention_mask=mask).logits[0, -1]
+                by_hand -= float(logits.log_softmax(-1)[batch.ids[target]])
+                count += 1
+    assert count == int(batch.free.sum())
+    mean = float(loss.total.detach()) / float(batch.weight.sum())
+    assert mean == pytest.approx(by_hand / count, rel=1e-4)
+    assert float(loss.logs["causal_loss"]) == pytest.approx(mean)
+
+
+def test_later_tokens_do_not_change_a_causal_loss_but_earlier_ones_do() -> None:
+    network = examples.encoder()
+    batch = examples.batch((8,))
+    objective = Alternate(network, causal=1.0)
+    one, two = examples.ordinary()[:2]
+
+    def losses(place: int, token: int) -> torch.Tensor:
+        ids = batch.ids.clone()
+        ids[place] = token
+        states = network.states(ids, batch.layout, causal=True)
+        return network.losses(states[:-1], batch.ids[1:]).detach()
+
+    assert objective(batch).total.requires_grad
+    late = losses(5, one) - losses(5, two)
+    assert float(late[:5].abs().max()) < 1e-5
+    assert float(late[5:].abs().min()) > 1e-3
+
+
+def test_a_token_that_begins_its_sequence_is_not_asked_for() -> None:
+    """Nothing stands before it but the end of another sequence."""
+    network, batch = examples.encoder(), examples.batch()
+    plain = batch._replace(free=torch.ones_like(batch.free))  # as if there were no special tokens
+    losses = []
+    for token in examples.ordinary()[:2]:
+        ids = plain.ids.clone()
+        ids[batch.layout.bounds[1].long() - 1] = token  # the last of the first sequence
+        states = network.states(ids, batch.layout, causal=True)
+        wanted = batch.layout.column > 0
+        by_hand = network.losses(states[:-1], ids[1:])[wanted[1:]].mean()
+        loss = Alternate(network, causal=1.0)(plain._replace(ids=ids))
+        torch.testing.assert_close(loss.total / batch.weight.sum(), by_hand)
+        losses.append(float(by_hand.detach()))
+    assert losses[0] != losses[1]
+
+
+def test_a_masked_step_is_mlm() -> None:
+    network, batch = examples.encoder(), examples.batch(progress=0.9)
+    loss = Alternate(network, pattern="phases", causal=0.5)(batch)
+    torch.testing.assert_close(loss.total, MLM(network)(batch).total)
+    assert set(loss.logs) == {"masked_loss"}
+
+
+@pytest.mark.parametrize("causal", [0.0, 1.0])
+def test_ragged_and_padded_batches_have_one_loss_and_gradient(causal: float) -> None:
+    batch = examples.batch()
+    networks = [examples.encoder(ragged=ragged) for ragged in (False, True)]
+    losses = [Alternate(network, causal=causal)(batch).total for network in networks]
+    torch.testing.assert_close(losses[0], losses[1], rtol=1e-4, atol=1e-4)
+    gradients = [examples.gradient(loss, network) for loss, network in zip(losses, networks, strict=True)]
+    assert float(gradients[0].abs().max()) > 1e-3
+    torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("wrong", [{"pattern": "both"}, {"causal": 1.5}, {"period": 0.0}, {"steps": 0}])
+def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
+    [(option, value)] = wrong.items()
+    with pytest.raises(BesagError, match=f"{option}={value!r}"):
+        Alternate(examples.encoder(), **wrong)

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.training import a_run
+from tests.training.run.test_checkpoint import small_disk
+
+import besag
+from besag.conditionals.tilt import load_tilt
+from besag.errors import BesagError
+from besag.training.run import Result, logs, train, trainer
+from besag.training.run.build import build
+from besag.training.run.checkpoint import Checkpoints
+
+
+def run(folder: Path, changes: dict[str, Any] | None = None, **how: Any) -> Result:
+    return train(a_run.small(folder, changes), quiet=True, **how)
+
+
+def test_a_run_leaves_a_model_that_can_be_used(tmp_path: Path) -> None:
+    result = run(tmp_path / "out", command="besag train recipe.toml")
+    assert result.finished
+    assert result.step == 8
+    names = {path.name for path in (tmp_path / "out" / "model").iterdir()}
+    assert names >= {"config.json", "model.safetensors", "tokenizer.json", "README.md", "recipe.toml"}
+    assert "besag train recipe.toml" in (tmp_path / "out" / "model" / "README.md").read_text()
+    assert "besag_ragged" not in (tmp_path / "out" / "model" / "config.json").read_text()
+    rows = logs.read(tmp_path / "out")
+    assert [row["step"] for row in rows] == list(range(1, 9))
+    assert rows[-1]["loss"] < rows[0]["loss"] - 0.1
+    assert result.metrics["loss"] == rows[-1]["loss"]
+    assert result.metrics["rate"] == pytest.approx(0.3)
+    lm = besag.load(tmp_path / "out" / "model", device="cpu")
+    assert np.isfinite(lm.score("The dog sees the cat.").total)
+
+
+def test_the_same_recipe_gives_the_same_bits_whatever_was_drawn_before(tmp_path: Path) -> None:
+    for number, name in enumerate(("one", "two")):
+        torch.manual_seed(number)
+        run(tmp_path / name, {"schedule": {"steps": 2}})
+    one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("one", "two"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    run(tmp_path / "three", {"schedule": {"steps": 2}, "run": {"seed": 1}})
+    three = load_file(tmp_path / "three" / "model" / "model.safetensors")
+    assert not all(torch.equal(one[name], three[name]) for name in one)
+
+
+def test_workers_change_nothing(tmp_path: Path) -> None:
+    for name, workers in (("one", 0), ("two", 2)):
+        run(tmp_path / name, {"schedule": {"steps": 4}, "run": {"workers": workers}})
+    one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("one", "two"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_a_folder_that_holds_a_run_is_left_alone(tmp_path: Path) -> None:
+    run(tmp_path / "out", {"schedule": {"steps": 1}})
+    before = (tmp_path / "out" / "log.jsonl").read_text()
+    with pytest.raises(BesagError, match="holds a run already"):
+        run(tmp_path / "out", {"schedule": {"steps": 1}})
+    with pytest.raises(BesagError, match=r"masking\.rate is 0\.5, and was 0\.3"):
+        run(tmp_path / "out", {"schedule": {"steps": 1}, "masking": {"rate": 0.5}}, resume=True)
+    assert (tmp_path / "out" / "log.jsonl").read_text() == before
+    again = run(tmp_path / "out", {"schedule": {"steps": 1}}, resume=True)  # nothing left to do
+    assert again.finished
+    assert (tmp_path / "out" / "log.jsonl").read_text() == before
+
+
+def test_other_text_or_other_steps_are_refused(tmp_path: Path) -> None:
+    run(tmp_path / "out", {"schedule": {"steps": 1}})
+    longer = {"schedule": {"steps": 2}}
+    with pytest.raises(BesagError, match="a step had 1 batches"):
+        run(tmp_path / "out", {**longer, "run": {"accumulate": 2}}, resume=True)
+    text = a_run.corpus(tmp_path)
+    text.write_text(text.read_text() + "One more sentence.\n")
+    with pytest.raises(BesagError, match="is not what it was"):
+        run(tmp_path / "out", longer, resume=True)
+
+
+def test_stopped_it_can_be_resumed_and_prolonged(tmp_path: Path) -> None:
+    asked = iter(range(99))
+    stopped = run(tmp_path / "out", stop=lambda: next(asked) >= 3)
+    assert not stopped.finished
+    assert stopped.step == 4
+    assert not (tmp_path / "out" / "model").exists()
+    assert run(tmp_path / "out", resume=True).step == 8
+    assert run(tmp_path / "out", {"schedule": {"steps": 10}}, resume=True).step == 10
+    assert [row["step"] for row in logs.read(tmp_path / "out")] == list(range(1, 11))
+
+
+def test_a_monitor_sees_averaged_weights_in_rest_and_disturbs_nothing(tmp_path: Path) -> None:
+    seen: list[tuple[int, bool]] = []
+
+    def monitor(built: Any) -> Any:
+        def evaluate(model: Any, step: int) -> dict[str, float]:
+            torch.rand(7)
+            seen.append((step, model.training))
+            return {"norm": float(torch.linalg.vector_norm(model.get_input_embeddings().weight))}
+
+        return evaluate
+
+    changes = {"evaluation": {"every": 3}, "run": {"ema": 0.5}}
+    watched = run(tmp_path / "watched", changes, monitor=monitor)
+    run(tmp_path / "alone", changes)
+    assert seen == [(3, False), (6, False), (8, False)]
+    one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("watched", "alone"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    table = next(value for name, value in one.items() if "tok_embeddings" in name or "word_embeddings" in name)
+    assert watched.metrics["norm"] == pytest.approx(float(torch.linalg.vector_norm(table)), rel=1e-6)
+    assert [row["step"] for row in logs.read(tmp_path / "watched") if "norm" in row] == [3, 6, 8]
+
+
+def test_averages_are_what_is_saved(tmp_path: Path) -> None:
+    run(tmp_path / "out", {"run": {"ema": 0.9}})
+    found = Checkpoints(tmp_path / "out" / "checkpoints").newest()
+    assert found is not None
+    state = found.read()
+    saved = load_file(tmp_path / "out" / "model" / "model.safetensors")
+    name = "model.layers.1.mlp.Wi.weight"
+    assert torch.equal(saved[name], state["averaging"][name])
+    assert not torch.equal(saved[name], state["objective"][f"encoder.model.{name}"])
+
+
+def test_a_full_disk_ends_the_run_and_leaves_its_checkpoint(tmp_path: Path) -> None:
+    run(tmp_path / "out", {"schedule": {"steps": 3}})
+    with small_disk(100_000), pytest.raises(BesagError, match=r"step 6 could not be written.*step 3 is whole"):
+        run(tmp_path / "out", {"schedule": {"steps": 9}}, resume=True)
+    assert run(tmp_path / "out", {"schedule": {"steps": 9}}, resume=True).step == 9
+
+
+def test_a_tilted_law_leaves_its_tilt(tmp_path: Path) -> None:
+    run(tmp_path / "out", {"schedule": {"steps": 1}, "masking": {"law": "frequency"}})
+    tilt = load_tilt(tmp_path / "out" / "model")
+    assert tilt is not None
+    assert tilt.law == "frequency"
+    card = (tmp_path / "out" / "model" / "README.md").read_text()
+    assert "the law `frequency`" in card
+    assert "at a rate of 0.3 (log π is in `tilt.safetensors`). `besag.load(folder, untilt=True)`" in card
+
+
+def test_the_tilt_is_that_of_the_last_rate_and_can_be_taken_out(tmp_path: Path) -> None:
+    masking = {"law": "wsbert", "rate": 0.5, "rate_law": "linear", "end_rate": 0.1, "copies": 2}
+    folder = run(tmp_path / "out", {"schedule": {"steps": 2}, "masking": masking}).folder / "model"
+    tilt = load_tilt(folder)
+    assert tilt is not None
+    recipe = a_run.small(tmp_path / "again", {"masking": masking})
+    law = build(recipe, device=torch.device("cpu")).masking.law
+    np.testing.assert_allclose(tilt.log_pi, law.tilt(0.2), atol=1e-9)  # two copies hide twice as much
+    assert not np.allclose(tilt.log_pi, law.tilt(0.5))
+    assert "at a rate of 0.2 " in (folder / "README.md").read_text()
+    asked = "The dog sees the cat."
+    plain = besag.load(folder, device="cpu").conditionals
+    without = besag.load(folder, device="cpu", untilt=True)
+    assert without.score(asked).total != besag.load(folder, device="cpu").score(asked).total
+    rows = torch.ones(1, plain.model.config.hidden_size)
+    shift = (plain.head(rows) - without.conditionals.head(rows))[0].detach().double().numpy()
+    ordinary = sorted(set(range(plain.vocabulary.size)) - plain.vocabulary.special_ids)
+    np.testing.assert_allclose(shift[ordinary], tilt.log_pi[ordinary], atol=1e-4)
+
+
+def test_a_law_that_is_not_used_tilts_nothing(tmp_path: Path) -> None:
+    run(tmp_path / "out", {"schedule": {"steps": 1}, "masking": {"law": "frequency"}, "objective": {"name": "mdlm"}})
+    assert load_tilt(tmp_path / "out" / "model") is None
+    assert "were not used" in (tmp_path / "out" / "model" / "README.md").read_text()
+
+
+def test_a_law_guided_by_attention_is_shown_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainer, "LOOK", 2)
+    changes: dict[str, Any] = {
+        "masking": {"law": "attention_guided", "options": {"decay": 0.5}},
+        "run": {"accumulate": 2, "checkpoint_every": 2},
+        "schedule": {"steps": 5},
+    }
+
+    def table(name: str) -> np.ndarray:
+        found = Checkpoints(tmp_path / name / "checkpoints").newest()
+        assert found is not None
+        received: np.ndarray = found.read()["law"]["received"].numpy()
+        return received
+
+    looked: list[int] = []
+    look = trainer.attention_received
+    monkeypatch.setattr(trainer, "attention_received", lambda *given: (looked.append(given[1].step), look(*given))[1])
+    run(tmp_path / "whole", changes)
+    assert looked == [0, 0, 2, 2, 4, 4]  # each batch of every second step
+    moved = table("whole") != 1
+    assert 10 < moved.sum() < 60  # the words of this corpus
+    assert np.ptp(table("whole")[moved]) > 1e-3
+    tilt = load_tilt(tmp_path / "whole" / "model")
+    assert tilt is not None
+    assert np.ptp(tilt.log_pi[moved]) > 1e-3
+    asked = iter(range(99))
+    run(tmp_path / "torn", changes, stop=lambda: next(asked) >= 2)  # after three steps
+    torch.manual_seed(99)
+    run(tmp_path / "torn", changes, resume=True)
+    assert np.array_equal(table("torn"), table("whole"))
+    one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "torn"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    with pytest.raises(BesagError, match=r"asks where the network attends.*run\.compile = false"):
+        run(tmp_path / "compiled", {**changes, "run": {"compile": True}})
+
+
+def test_an_encoder_is_called_one(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def monitor(built: Any) -> Any:
+        assert built.objective.purpose == "encode"
+        return lambda model, step: asked.append(step) or {}
+
+    run(tmp_path / "out", {"schedule": {"steps": 1}, "objective": {"name": "mae"}}, monitor=monitor)
+    assert "**It cannot be scored.**" in (tmp_path / "out" / "model" / "README.md").read_text()
+    assert asked == [1]
+    assert all("loss" in row for row in logs.read(tmp_path / "out"))  # no line of nothing
+
+
+@pytest.mark.parametrize("method", ["bitfit", "lora"])
+def test_adapted_averaged_and_resumed_it_is_an_ordinary_model_again(tmp_path: Path, method: str) -> None:
+    config = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    if method == "lora":
+        pytest.importorskip("peft")
+    changes: dict[str, Any] = {
+        "model": {"family": "bert", "config": config},
+        "adapt": {"method": method},
+        "run": {"ema": 0.5, "checkpoint_every": 2},
+    }
+    run(tmp_path / "whole", {**changes, "schedule": {"steps": 4}})
+    asked = iter(range(99))
+    torch.manual_seed(99)
+    run(tmp_path / "torn", {**changes, "schedule": {"steps": 4}}, stop=lambda: next(asked) >= 1)
+    run(tmp_path / "torn", {**changes, "schedule": {"steps": 4}}, resume=True)
+    one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "torn"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    assert not any("lora" in name for name in one)
+    besag.load(tmp_path / "whole" / "model", device="cpu")
+    assert "parameters were trained" in (tmp_path / "whole" / "model" / "README.md").read_text()
+
+
+def test_no_other_device_than_the_first_is_promised(tmp_path: Path) -> None:
+    recipe = a_run.small(tmp_path / "out")
+    with pytest.raises(BesagError, match="CUDA_VISIBLE_DEVICES"):
+        train(replace(recipe, run=replace(recipe.run, device="cuda:1")), quiet=True)
+
+
+def test_what_the_checkpoint_is_of_is_written_down(tmp_path: Path) -> None:
+    run(tmp_path / "out", {"schedule": {"steps": 2}})
+    meta = json.loads((tmp_path / "out" / "checkpoints" / "step-00000002" / "meta.json").read_text())
+    assert meta["over"] == ["steps", 2]
+    assert meta["processes"] == 1

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import itertools
+import math
+import time
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from besag.errors import BesagError
+from besag.training.recipe import Recipe, Schedule
+from besag.training.run.schedule import Progress, Rates, Timer, factor
+
+SHAPES = ("linear", "cosine", "trapezoid", "constant")
+
+
+def test_each_shape_is_what_its_name_says() -> None:
+    ends = {"warmup": 0.1, "floor": 0.2, "decay": 0.4}
+    at = [0.0, 0.05, 0.1, 0.55, 0.6, 0.8, 1.0]
+    expected = {
+        "linear": [0, 0.5, 1, 0.6, 0.2 + 0.8 * 0.4 / 0.9, 0.2 + 0.8 * 0.2 / 0.9, 0.2],
+        "cosine": [0, 0.5, 1, 0.6, *(0.2 + 0.4 * (1 + math.cos(math.pi * x / 0.9)) for x in (0.5, 0.7)), 0.2],
+        "trapezoid": [0, 0.5, 1, 1, 1, 0.6, 0.2],
+        "constant": [0, 0.5, 1, 1, 1, 1, 1],
+    }
+    for shape, values in expected.items():
+        schedule = Schedule(steps=10, shape=shape, **ends)  # type: ignore[arg-type]
+        assert [factor(schedule, t) for t in at] == pytest.approx(values), shape
+
+
+@given(
+    st.sampled_from(SHAPES), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.lists(st.floats(-1, 2), min_size=2)
+)
+def test_a_factor_is_a_share_that_falls_after_the_warm_up(
+    shape: str, warmup: float, decay: float, floor: float, times: list[float]
+) -> None:
+    schedule = Schedule(steps=1, shape=shape, warmup=warmup, decay=decay, floor=floor)  # type: ignore[arg-type]
+    values = [factor(schedule, t) for t in sorted(times)]
+    assert all(-1e-12 <= value <= 1 + 1e-12 for value in values)
+    after = [factor(schedule, t) for t in sorted(times) if t >= warmup]
+    assert all(one >= other - 1e-12 for one, other in itertools.pairwise(after))
+
+
+def run(progress: Progress, tokens: int, seconds: float, limit: int = 1000) -> list[float]:
+    """The factors of all steps, each of so many tokens and seconds."""
+    factors, now = [], progress.seconds
+    while not progress.finished and len(factors) < limit:
+        factors.append(progress.begin(tokens, now))
+        now += seconds
+        progress.end()
+    return factors
+
+
+def test_steps_are_taken_in_their_middle() -> None:
+    factors = run(Progress(Recipe(schedule=Schedule(steps=4, warmup=0.5))), 10, 1.0)
+    assert factors == pytest.approx([0.25, 0.75, 0.75, 0.25])
+
+
+def test_tokens_end_a_run_with_the_step_that_reaches_them() -> None:
+    progress = Progress(Recipe(schedule=Schedule(tokens=95, warmup=0.0)))
+    factors = run(progress, 10, 1.0)
+    assert len(factors) == 10
+    assert progress.tokens == 100
+    assert factors == pytest.approx([1 - (10 * step + 5) / 95 for step in range(9)] + [0.0])
+
+
+@given(st.floats(0.01, 0.5), st.integers(2, 60))
+def test_minutes_are_never_overrun_and_the_decay_is_finished(seconds: float, steps: int) -> None:
+    budget = seconds * steps
+    progress = Progress(Recipe(schedule=Schedule(minutes=budget / 60, warmup=0.0)))
+    factors = run(progress, 10, seconds)
+    assert steps - 1 <= len(factors) <= steps  # the first step's length is not known before the second begins
+    assert len(factors) * seconds <= budget * (1 + 1e-9)
+    assert factors[-1] <= 2.5 / steps
+
+
+def test_a_restored_run_goes_on_where_it_was() -> None:
+    recipe = Recipe(schedule=Schedule(minutes=1.0, warmup=0.1))
+    whole, first, second = Progress(recipe), Progress(recipe), Progress(recipe)
+    factors = run(whole, 7, 2.0)
+    begun = run(first, 7, 2.0, limit=10)
+    second.restore(first.state())
+    assert (second.step, second.tokens, second.seconds) == (10, 70, 18.0)
+    second.seconds = 20.0  # what the timer says when the next step begins
+    rest = run(second, 7, 2.0)
+    assert len(begun) + len(rest) == len(factors)
+    assert rest[2:] == pytest.approx(factors[12:])
+
+
+def test_a_run_of_minutes_that_is_over_stays_over() -> None:
+    recipe = Recipe(schedule=Schedule(minutes=1.0))
+    whole, again, longer = Progress(recipe), Progress(recipe), Progress(Recipe(schedule=Schedule(minutes=2.0)))
+    run(whole, 7, 2.0)
+    again.restore(whole.state())
+    longer.restore(whole.state())
+    assert again.finished
+    assert not longer.finished
+
+
+def test_a_run_has_one_length() -> None:
+    for wrong in (Schedule(), Schedule(steps=3, tokens=5)):
+        with pytest.raises(BesagError, match="give one of"):
+            Progress(Recipe(schedule=wrong))
+
+
+def test_a_paused_timer_stands_still() -> None:
+    timer = Timer(100.0)
+    with timer.paused():
+        time.sleep(0.05)
+    assert 100.0 <= timer.seconds < 100.04
+
+
+def test_rates_keep_the_ratio_of_groups() -> None:
+    weights = [torch.nn.Parameter(torch.zeros(2)) for _ in range(2)]
+    rates = Rates(torch.optim.SGD([{"params": weights[:1], "lr": 0.1}, {"params": weights[1:], "lr": 0.02}]))
+    rates.apply(0.5)
+    assert rates.get_last_lr() == pytest.approx([0.05, 0.01])
+    rates.apply(1.0)
+    assert rates.get_last_lr() == pytest.approx([0.1, 0.02])
