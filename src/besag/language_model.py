@@ -38,12 +38,14 @@ def load(
     dtype: str | torch.dtype | None = None,
     revision: str | None = None,
     allow_pickle: bool = False,
+    untilt: bool = False,
     batch_tokens: int | None = None,
     progress: bool | None = None,
     name: str | None = None,
 ) -> LanguageModel:
     """A language model from the embedded model (None), a folder, a hub name, (model, tokenizer) or an exact law.
 
+    `untilt` takes out what a law of masks that looks at tokens put into the answers (see `besag.conditionals.tilt`).
     `batch_tokens` fixes how many tokens run at a time (otherwise found); `progress` shows a bar on stderr (None: only
     on a terminal, for work of over a second).
     """
@@ -63,6 +65,10 @@ def load(
             allow_pickle=allow_pickle,
             name=name,
         )
+    if untilt:
+        from besag.conditionals.tilt import untilted
+
+        conditionals = untilted(conditionals, model, revision)
     return LanguageModel(conditionals, batch_tokens=batch_tokens, progress=progress)
 
 

@@ -6,14 +6,17 @@ import json
 import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests import networks
 from tests.cli.conftest import Run
 
 import besag
+from besag.masks import LAWS
 from besag.references import BIBTEX
 from besag.scores import METHODS
+from besag.training.objectives import OBJECTIVES
 
 
 def test_the_version(run: Run) -> None:
@@ -58,6 +61,37 @@ def test_what_every_method_cites_is_there(run: Run) -> None:
     found = re.findall(r"^@\w+\{(\w+),$", result.stdout, re.MULTILINE)
     assert found[-1] == "besag"
     assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize(("kind", "known"), [("mask", LAWS), ("objective", OBJECTIVES)])
+def test_what_laws_and_objectives_cite_is_there(run: Run, kind: str, known: dict[str, Any]) -> None:
+    ours = {"attention_guided"}  # no paper is behind it
+    assert {name for name, what in known.items() if not what.cites} <= ours
+    assert {what.cites for what in known.values()} - {""} <= set(BIBTEX)
+    result = run("cite", *(f"{kind}:{name}" for name in known))
+    assert result.exit_code == 0
+    found = re.findall(r"^@\w+\{(\w+),$", result.stdout, re.MULTILINE)
+    assert set(found) == {what.cites for what in known.values()} - {""} | {"besag"}
+
+
+def test_a_name_that_two_kinds_share_can_be_told_apart(run: Run) -> None:
+    for name, key in (("whole_word", "kauf2023"), ("mask:whole_word", "devlin2019"), ("wsbert", "zhang2023")):
+        assert re.findall(r"^@\w+\{(\w+),$", run("cite", name).stdout, re.MULTILINE) == [key, "besag"]
+    assert "besag methods objective:mlm" in run("methods", "mlm").stdout
+    law, objective = run("methods", "span").stdout, run("methods", "objective:mlm").stdout
+    for fact in ('masking.law = "span"', "longest (default 10)", "joshi2020", "SpanBERT's spans"):
+        assert fact in law
+    for fact in ('objective.name = "mlm"', "the law's", "devlin2019", "Masked language modelling"):
+        assert fact in objective
+    wrong = run("methods", "objective:electre")
+    assert wrong.exit_code == 2
+    assert "Did you mean 'electra'?" in wrong.stderr
+
+
+def test_laws_and_objectives_are_listed(run: Run) -> None:
+    listed = run("methods").stdout
+    for name in (*LAWS, *OBJECTIVES):
+        assert re.search(rf"^ ?{name} +\w", listed, re.MULTILINE), name
 
 
 def test_bibtex_is_well_formed() -> None:

@@ -1,4 +1,4 @@
-"""The command line: `besag score | choose | fill | joint | compare | diagnose | pairs | …`, one thin file a command.
+"""The command line: `besag score | fill | joint | eval | train | …`, one thin file a command.
 
 Data goes to stdout, everything else to stderr; `exits.py` says what the exit codes mean. Nothing heavy is imported
 before a command needs it, so that `besag --help` answers at once.
@@ -17,6 +17,7 @@ from besag.cli.choose import choose
 from besag.cli.cite import cite
 from besag.cli.compare import compare
 from besag.cli.diagnose import diagnose
+from besag.cli.eval import evaluate
 from besag.cli.fill import fill
 from besag.cli.joint import joint
 from besag.cli.lengths import lengths
@@ -24,6 +25,8 @@ from besag.cli.methods import methods
 from besag.cli.models import models
 from besag.cli.pairs import pairs
 from besag.cli.score import score
+from besag.cli.tokenizer import tokenizer
+from besag.cli.train import app as train
 
 app = typer.Typer(
     name="besag",
@@ -36,6 +39,8 @@ app = typer.Typer(
 )
 for command in (score, choose, fill, joint, compare, diagnose, pairs, lengths, models, methods, cite):
     app.command()(command)
+for group in (evaluate, train, tokenizer):
+    app.add_typer(group)
 
 
 def _print_version(wanted: bool) -> None:

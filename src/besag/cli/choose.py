@@ -33,6 +33,7 @@ def choose(
     dtype: o.Dtype = None,
     revision: o.Revision = None,
     allow_pickle: o.AllowPickle = False,
+    untilt: o.Untilt = False,
     method: Method = None,
     of: Of = "sentence",
     reduction: o.Reduction = "sum",
@@ -51,7 +52,9 @@ def choose(
 
     import besag
 
-    lm = besag.load(model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, progress=False)
+    lm = besag.load(
+        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, untilt=untilt, progress=False
+    )
     choice = lm.choose(text, option, method, of=of, reduction=reduction)
     if shape == "jsonl":
         out.write({"text": text, **choice.to_dict()}, {})

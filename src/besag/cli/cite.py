@@ -7,12 +7,16 @@ from typing import Annotated
 import typer
 
 from besag.cli.exits import guarded
-from besag.errors import BesagError, nearest
+from besag.cli.named import find
 from besag.references import BESAG, BIBTEX
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(metavar="METHOD", help="Methods, or keys of papers; besag itself if none.", show_default=False),
+    typer.Argument(
+        metavar="NAME",
+        help="Scores, joints, laws of masks, objectives, or keys of papers; besag itself if none.",
+        show_default=False,
+    ),
 ]
 
 
@@ -32,12 +36,5 @@ def _keys(names: list[str]) -> list[str]:
         if name in BIBTEX:
             keys[name] = None
             continue
-        from besag.joints import CONSTRUCTIONS
-        from besag.scores import METHODS
-
-        known = CONSTRUCTIONS.get(name) or METHODS.get(METHODS.aliases.get(name, name))
-        if known is None:
-            guess = nearest(name, [*METHODS, *METHODS.aliases, *CONSTRUCTIONS, *BIBTEX])
-            raise BesagError(f"there is no method {name!r} to cite.{guess}")
-        keys.update(dict.fromkeys(known.cite))
+        keys.update(dict.fromkeys(find(name, also=tuple(BIBTEX)).cites))
     return [*(key for key in keys if key != BESAG), BESAG]

@@ -1,43 +1,44 @@
-"""`besag methods`: what the scoring methods and the constructions of joints are, in their own words."""
+"""`besag methods`: what scores, joints, laws of masks and objectives are, in their own words."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from besag.cli.exits import guarded
+from besag.cli.named import Named, all_of, every, find
 from besag.cli.writing import print_table
 
 if TYPE_CHECKING:
     from besag.joints import Construction
     from besag.scores import Method
 
-Name = Annotated[str | None, typer.Argument(metavar="METHOD", help="One of them, in full.", show_default=False)]
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help="One of them, in full.", show_default=False)]
 
 
 @guarded
 def methods(name: Name = None) -> int:
-    """List the scoring methods and the constructions of joints, or explain one."""
-    from besag.joints import CONSTRUCTIONS
-    from besag.scores import METHODS
-
-    if name is None:
-        print_table([_line(kind) for kind in METHODS.values()], sys.stdout)
+    """List the scoring methods, the constructions of joints, the laws of masks and the objectives, or explain one."""
+    if name is not None:
+        print(_explained(named := find(name)))
+        for other in all_of(name)[1:]:
+            print(f"\n{named.name} is also {_KIND[other.kind]}: besag methods {other.kind}:{other.name}")
+        return 0
+    for kind, line in _LINES.items():
+        print_table([line(one.what) if kind in ("score", "joint") else line(one) for one in every(kind)], sys.stdout)
         print()
-        print_table([_joint_line(kind) for kind in CONSTRUCTIONS.values()], sys.stdout)
-        print("besag methods NAME says more of one; besag cite NAME gives its BibTeX.")
-    elif name in CONSTRUCTIONS:
-        print(
-            _explained(kind := CONSTRUCTIONS[name], {"formula": kind.formula, "exact for compatible": _yes(kind.exact)})
-        )
-    else:
-        print(_explained(known := METHODS.find(name), _of_score(known)))
+    print("besag methods NAME says more of one; besag cite NAME gives its BibTeX.")
     return 0
+
+
+_KIND = {"score": "a score", "joint": "a joint", "mask": "a law of masks", "objective": "an objective"}
+
+
+# ---- one line of each
 
 
 def _line(kind: type[Method]) -> dict[str, object]:
@@ -52,24 +53,70 @@ def _joint_line(kind: type[Construction]) -> dict[str, object]:
     return {"joint": kind.name, "title": kind.title, "formula": kind.formula, "exact for compatible": _yes(kind.exact)}
 
 
+def _law_line(named: Named) -> dict[str, object]:
+    return {"law of masks": named.name, "what it hides": named.title, "tilts": _yes(_tilts(named.what))}
+
+
+def _objective_line(named: Named) -> dict[str, object]:
+    return {"objective": named.name, "what is learned": named.title, "masks": _masks(named.what)}
+
+
+_LINES: dict[str, Any] = {"score": _line, "joint": _joint_line, "mask": _law_line, "objective": _objective_line}
+
+
 def _yes(exact: bool) -> str:
     return "yes" if exact else "no"
 
 
-def _of_score(kind: type[Method]) -> dict[str, str]:
+def _tilts(law: Any) -> bool:
+    """Does it look at the tokens that it hides, so that a table π(v) is saved with the model?"""
+    from besag.masks.law import Law
+
+    return law.tilt is not Law.tilt
+
+
+def _masks(objective: Any) -> str:
+    return "the law's" if objective.masks else "its own"
+
+
+# ---- one in full
+
+
+def _explained(named: Named) -> str:
+    kind = named.what
+    facts = {
+        **({"title": named.title} if named.kind in ("score", "joint") else {}),  # else it is the first line below
+        **_facts(named),
+        "also called": ", ".join(getattr(kind, "aliases", ())) or "–",
+        "options": ", ".join(_options(named)) or "none",
+        "cite": ", ".join(named.cites) or "–",
+    }
+    width = max(map(len, facts))
+    lines = [f"  {label:<{width}}  {value}" for label, value in facts.items()]
+    return "\n".join([named.name, *lines, "", named.explanation])
+
+
+def _facts(named: Named) -> dict[str, str]:
+    kind = named.what
+    if named.kind == "joint":
+        return {"formula": kind.formula, "exact for compatible": _yes(kind.exact)}
+    if named.kind == "mask":
+        return {"in a recipe": f'masking.law = "{kind.name}"', "tilts": _yes(_tilts(kind))}
+    if named.kind == "objective":
+        return {"in a recipe": f'objective.name = "{kind.name}"', "masks": _masks(kind)}
     number = f"a log-probability, normalised over {kind.normalised}" if kind.normalised else "not a probability"
     return {
         "formula": kind.formula,
         "the number is": number + (", bounded from below" if kind.bound else ""),
         "model": "masked" if kind.sees == "both" else "causal",
         "passes for n tokens": kind.passes,
-        "also called": ", ".join(kind.aliases) or "–",
     }
 
 
-def _explained(kind: type[Method] | type[Construction], more: Mapping[str, str]) -> str:
-    options = [f"--{field.name} (default {field.default})" for field in dataclasses.fields(kind)]
-    facts = {"title": kind.title, **more, "options": ", ".join(options) or "none", "cite": ", ".join(kind.cite) or "–"}
-    width = max(map(len, facts))
-    explanation = inspect.getdoc(sys.modules[kind.__module__]) or ""
-    return "\n".join([kind.name, *(f"  {label:<{width}}  {value}" for label, value in facts.items()), "", explanation])
+def _options(named: Named) -> list[str]:
+    if named.kind == "objective":
+        given = inspect.signature(named.what.__init__).parameters.values()
+        own = [one for one in given if one.kind is one.KEYWORD_ONLY and one.name != "seed"]
+        return [f"{one.name} ({'needed' if one.default is one.empty else f'default {one.default}'})" for one in own]
+    dash = "" if named.kind == "mask" else "--"
+    return [f"{dash}{field.name} (default {field.default})" for field in dataclasses.fields(named.what)]

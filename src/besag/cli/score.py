@@ -33,6 +33,7 @@ def score(
     dtype: o.Dtype = None,
     revision: o.Revision = None,
     allow_pickle: o.AllowPickle = False,
+    untilt: o.Untilt = False,
     method: o.Methods = None,
     order: o.Order = None,
     orders: o.Orders = None,
@@ -98,8 +99,8 @@ def score(
     bar = False if progress is None and output is None and sys.stdout.isatty() else progress
     models = [
         besag.load(
-            name, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,
-            progress=False if place else bar,  # the others run in step with the first
+            name, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, untilt=untilt,
+            batch_tokens=batch_tokens, progress=False if place else bar,  # the others run in step with the first
         )
         for place, name in enumerate(model or [None])
     ]  # fmt: skip

@@ -1,0 +1,175 @@
+"""`besag eval`: how good a model is. `minimal-pairs` compares sentences; `overlap` looks for them in training text."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+
+import typer
+
+from besag.cli import options as o
+from besag.cli.config import Config
+from besag.cli.exits import UNSCORED, guarded, say
+from besag.cli.joint import DPI, Plot, check_plot
+from besag.cli.writing import choose_format, writer
+from besag.errors import BesagError
+
+if TYPE_CHECKING:
+    from besag.cli.scoring import Scorer
+    from besag.evaluation.minimal_pairs import MinimalPairs
+
+_FILES = "BLiMP's JSON Lines, TSV or CSV (acceptable sentence, the other one, optional paradigm and phenomenon); .xz …"
+_REDUCTION = "Compare sums over tokens, or means."
+_PER = "What a row of the result is; overall: the mean over paradigms, and over pairs."
+
+Files = Annotated[list[str], typer.Argument(metavar="FILE…", help=_FILES, show_default=False)]
+Reduction = Annotated[Literal["sum", "mean"], o.of_method("--reduction", help=_REDUCTION)]
+Per = Annotated[Literal["paradigm", "phenomenon", "overall", "pair"], o.of_result("--per", help=_PER)]
+Limit = Annotated[
+    int | None, o.of_input("--limit", min=1, help="At most the first N pairs of each file.", show_default=False)
+]
+
+_TRAIN = "Text, JSON Lines or Parquet, packed or not, as `besag train` reads them; globs; - for stdin."
+_AGAINST = "What the model is judged on: pairs as above, or plain text, a line each. Repeat."
+Train = Annotated[list[str], typer.Argument(metavar="TRAIN…", help=_TRAIN, show_default=False)]
+Against = Annotated[list[str], o.of_input("--against", help=_AGAINST, show_default=False)]
+Length = Annotated[int, o.of_method("--length", min=4, help="Words in a row.")]
+Field = Annotated[str, o.of_input("--field", help="Of JSON Lines and Parquet rows: where the training text is.")]
+
+evaluate = typer.Typer(name="eval", help="Measure how good a model is.", no_args_is_help=True)
+
+
+@evaluate.command("minimal-pairs")
+@guarded
+def minimal_pairs(
+    files: Files,
+    model: o.Models = None,
+    device: o.Device = None,
+    dtype: o.Dtype = None,
+    revision: o.Revision = None,
+    allow_pickle: o.AllowPickle = False,
+    method: o.Methods = None,
+    order: o.Order = None,
+    orders: o.Orders = None,
+    samples: o.Samples = None,
+    box: o.Box = None,
+    joint: o.BlockJoint = None,
+    weights: o.Weights = None,
+    seed: o.Seed = None,
+    reduction: Reduction = "sum",
+    limit: Limit = None,
+    per: Per = "paradigm",
+    plot: Plot = None,
+    format: o.Format = None,
+    output: o.Output = None,
+    force: o.Force = False,
+    batch_tokens: o.BatchTokens = None,
+    progress: o.Progress = None,
+    config: Config = None,
+) -> int:
+    """How often a model prefers the acceptable one of two sentences, with standard errors.
+
+    besag eval minimal-pairs blimp/*.jsonl --per phenomenon
+
+    besag eval minimal-pairs pairs.tsv -m bert-base-cased --method word_l2r --per pair -o pairs.jsonl
+
+    A tie counts half. Exit code 3: some pairs were not scored (--per pair says which, their status says why).
+    """
+    shape = choose_format(format, output)
+    out = writer(shape, output, force)
+    if plot is not None:
+        check_plot(plot, force)
+    if revision is not None and len(model or []) > 1:
+        raise BesagError("--revision belongs to one model, and there are several")
+
+    import besag
+    from besag.cli.scoring import method_options, pair
+    from besag.evaluation.minimal_pairs import minimal_pairs as compare
+    from besag.evaluation.minimal_pairs import read_pairs
+
+    pairs = [one for file in files for one in read_pairs(file, limit)]
+    methods = method_options(
+        method or ["pll"], order=order, orders=orders, samples=samples, box=box, joint=joint, weights=weights, seed=seed
+    )
+    names: list[str | None] = [*model] if model else [None]
+    models = [
+        besag.load(
+            name, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,
+            progress=progress,
+        )
+        for name in names
+    ]  # fmt: skip
+    scorers = pair(models, methods, {}, [None] * len(models))
+    if plot is not None and len(scorers) > 1:
+        raise BesagError("--plot draws one model and one method, and there are several")
+    results: list[MinimalPairs] = []
+    try:
+        for scorer in scorers:
+            results.append(compare(scorer.lm, pairs, scorer.method, reduction=reduction))
+            for row in results[-1].table(per):
+                out.write({**_about(scorer, len(methods) > 1), **row}, {})
+    finally:
+        out.close()
+    for found in results:
+        print(("\n" if shape == "table" else "") + " · ".join(found.facts()), file=_for_words(shape, output))
+    if plot is not None:
+        figure: Any = results[0].plot().figure
+        figure.savefig(plot, dpi=DPI)
+    unscored = sum(sum(found.unscored.values()) for found in results)
+    if unscored:
+        say(f"{unscored:,} pairs were not scored; --per pair says which")
+    return UNSCORED if unscored else 0
+
+
+@evaluate.command("overlap")
+@guarded
+def overlap(
+    train: Train,
+    against: Against,
+    length: Length = 12,
+    field: Field = "text",
+    format: o.Format = None,
+    output: o.Output = None,
+    force: o.Force = False,
+    progress: o.Progress = None,
+) -> int:
+    """Does a training corpus hold what a model is judged on? A row for each text that it does.
+
+    besag eval overlap corpus/*.txt.xz --against blimp.jsonl --against sentences.txt -o seen.tsv
+
+    A text is seen where --length of its words in a row stand in one document; a shorter one where all of them do.
+    """
+    shape = choose_format(format, output)
+    out = writer(shape, output, force)
+
+    from tqdm.auto import tqdm
+
+    from besag.evaluation.overlap import overlap as compare
+    from besag.evaluation.pair_files import read_texts
+    from besag.training.data.sources import documents
+    from besag.training.recipe import Data
+
+    texts = [one for file in against for one in read_texts(file)]
+    corpus = ((one.text, one.origin) for one in documents(Data(train=tuple(train), held_out=0.0, field=field)))
+    hidden = None if progress is None else not progress
+    bar = tqdm(corpus, unit="document", file=sys.stderr, delay=1, leave=False, dynamic_ncols=True, disable=hidden)
+    found = compare(bar, [text for text, _ in texts], length=length)
+    try:
+        for one in found.seen:
+            row = {"text": one.text, "in": texts[one.place][1], "corpus": one.where, "run": one.run}
+            out.write({**row, "runs": one.runs, "of": one.of}, {})
+    finally:
+        out.close()
+    print(("\n" if shape == "table" and found.seen else "") + str(found), file=_for_words(shape, output))
+    return 0
+
+
+def _about(scorer: Scorer, several_methods: bool) -> dict[str, object]:
+    label = scorer.label
+    model = {"model": label.model} if label.several_models else {}
+    return {**model, **({"method": label.method} if several_methods else {})}
+
+
+def _for_words(shape: str, output: str | None) -> TextIO:
+    """Where the closing lines go: below a table on stdout, otherwise to stderr."""
+    return sys.stdout if shape == "table" and output is None else sys.stderr

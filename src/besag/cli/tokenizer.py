@@ -1,0 +1,166 @@
+"""`besag tokenizer`: learn a vocabulary from text (`train`), and compare tokenizers on held-out text (`report`)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from besag.cli import options as o
+from besag.cli.exits import guarded, say
+from besag.cli.writing import choose_format, writer
+from besag.errors import BesagError
+
+_FILES = "Text, JSON Lines or Parquet, packed or not; globs; - for stdin."
+_SAMPLE = "Learn from about so many bytes of text, lines drawn at random; 0: from all of it."
+_COVERAGE = "With bytes: share of the text's characters whose kinds have pieces of their own."
+_BYTES = "Write what has no piece as bytes, so that nothing is unknown."
+_QUOTES = "Read typographic quotes as plain ones."
+_FORM = "Unicode normal form; nfkc also folds ligatures, full-width letters and the like."
+_MORPHEMES = "TSV: word, tab, its morphemes with spaces between; if not given, guessed from English affixes."
+_MODELS = "Folders or hub names of tokenizers or models; embedded: that of the embedded model."
+
+Files = Annotated[list[str], typer.Argument(metavar="FILE…", help=_FILES, show_default=False)]
+Into = Annotated[str, o.of_output("--output", "-o", help="Folder of the tokenizer.", show_default=False)]
+Field = Annotated[str, o.of_input("--field", help="Of JSON Lines and Parquet rows: where the text is.")]
+Kind = Annotated[Literal["unigram", "bpe", "wordpiece"], o.of_method("--kind", help="Of pieces.")]
+Size = Annotated[int, o.of_method("--size", min=1, help="Tokens in all, special ones counted.")]
+Cased = Annotated[bool, o.of_method("--cased/--uncased", help="Tell upper from lower case.")]
+Digits = Annotated[bool, o.of_method("--digits/--no-digits", help="Each digit a token of its own.")]
+Bytes = Annotated[bool, o.of_method("--byte-fallback/--no-byte-fallback", help=_BYTES)]
+Form = Annotated[Literal["nfc", "nfkc"], o.of_method("--form", help=_FORM)]
+Quotes = Annotated[bool, o.of_method("--plain-quotes/--no-plain-quotes", help=_QUOTES)]
+Coverage = Annotated[float, o.of_method("--coverage", help=_COVERAGE)]
+Sample = Annotated[int, o.of_input("--sample", min=0, help=_SAMPLE)]
+Seed = Annotated[int, o.of_input("--seed", help="Of the sample.")]
+MaxLength = Annotated[
+    int | None, o.of_method("--max-length", min=1, help="Written into the tokenizer.", show_default=False)
+]
+Folders = Annotated[list[str], typer.Argument(metavar="FOLDER…", help=_MODELS, show_default=False)]
+HeldOut = Annotated[list[str], o.of_input("--text", help=f"Held-out text. {_FILES} Repeat.", show_default=False)]
+Morphemes = Annotated[str | None, o.of_input("--morphemes", help=_MORPHEMES, show_default=False)]
+Limit = Annotated[int | None, o.of_input("--limit", min=1, help="At most N documents.", show_default=False)]
+
+tokenizer = typer.Typer(name="tokenizer", help="Learn a vocabulary, and compare tokenizers.", no_args_is_help=True)
+
+
+@tokenizer.command("train")
+@guarded
+def train(
+    files: Files,
+    output: Into,
+    kind: Kind = "unigram",
+    size: Size = 8192,
+    cased: Cased = True,
+    digits: Digits = True,
+    byte_fallback: Bytes = True,
+    form: Form = "nfc",
+    plain_quotes: Quotes = False,
+    coverage: Coverage = 0.9995,
+    max_length: MaxLength = None,
+    field: Field = "text",
+    sample: Sample = 100_000_000,
+    seed: Seed = 0,
+    force: o.Force = False,
+) -> int:
+    """Learn a vocabulary from text and write it as a folder that transformers loads.
+
+    besag tokenizer train corpus/*.txt.xz --kind unigram --size 8192 -o tokenizer
+    """
+    folder = Path(output)
+    if folder.exists() and not (folder.is_dir() and (force or not any(folder.iterdir()))):
+        raise BesagError(f"{output!r} exists already: choose another --output, or say --force to write over it")
+
+    from besag.training.data.sources import documents
+    from besag.training.recipe import Data
+    from besag.training.tokenizer import train_tokenizer
+
+    texts = (one.text for one in documents(Data(train=tuple(files), held_out=0.0, field=field)))
+    learnt = train_tokenizer(
+        texts, kind=kind, size=size, cased=cased, digits=digits, byte_fallback=byte_fallback, form=form,
+        plain_quotes=plain_quotes, coverage=coverage, sample=sample or None, seed=seed, max_length=max_length,
+    )  # fmt: skip
+    learnt.save_pretrained(output)
+    say(f"{len(learnt):,} tokens in {output}")
+    return 0
+
+
+@tokenizer.command("report")
+@guarded
+def report(
+    folders: Folders,
+    text: HeldOut,
+    morphemes: Morphemes = None,
+    field: Field = "text",
+    limit: Limit = None,
+    format: o.Format = None,
+    output: o.Output = None,
+    force: o.Force = False,
+) -> int:
+    """Compare tokenizers on held-out text: fertility, coverage, whole words, morphology, evenness. A row each.
+
+    besag tokenizer report tokenizer-a tokenizer-b embedded --text held-out.txt
+    """
+    shape = choose_format(format, output)
+    out = writer(shape, output, force)
+
+    from itertools import islice
+
+    from besag.training.data.sources import documents
+    from besag.training.recipe import Data
+    from besag.training.tokenizer.report import report as compare
+
+    vocabularies = {name: _vocabulary(folder) for name, folder in zip(_names(folders), folders, strict=True)}
+    texts = (one.text for one in documents(Data(train=tuple(text), held_out=0.0, field=field)))
+    try:
+        for one in compare(vocabularies, islice(texts, limit), segmentation=_segmentation(morphemes)):
+            out.write(one.to_dict(), {})
+    finally:
+        out.close()
+    sys.stdout.flush()
+    return 0
+
+
+def _names(folders: list[str]) -> list[str]:
+    """What the rows are called: as typed, without a slash at the end; the second of two equal ones is refused."""
+    names = [folder.rstrip("/" + os.sep) or folder for folder in folders]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise BesagError(f"{sorted(twice)[0]!r} is there twice")
+    return names
+
+
+def _vocabulary(folder: str) -> object:
+    from transformers import AutoTokenizer
+
+    from besag import models
+
+    where = str(models.path()) if folder in ("embedded", models.EMBEDDED) else folder
+    try:
+        load: object = AutoTokenizer.from_pretrained(where)
+    except (OSError, ValueError) as failure:
+        reason = str(failure).strip().split("\n")[0]
+        raise BesagError(f"{folder!r} holds no tokenizer that can be loaded: {reason}") from failure
+    return load
+
+
+def _segmentation(path: str | None) -> dict[str, str] | None:
+    if path is None:
+        return None
+    found: dict[str, str] = {}
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            for number, line in enumerate(file, 1):
+                word, tab, parts = line.rstrip("\r\n").partition("\t")
+                if line.strip() and not (tab and word and parts):
+                    raise BesagError(f"{path}, line {number} is no word, tab and morphemes: {line.strip()[:60]!r}")
+                if line.strip():
+                    found[word] = parts.split("\t")[0]
+    except OSError as failure:
+        raise BesagError(f"cannot read {path!r}: {failure.strerror}") from failure
+    except UnicodeDecodeError as failure:
+        raise BesagError(f"{path!r} is not UTF-8 at byte {failure.start + 1}") from failure
+    return found

@@ -1,0 +1,253 @@
+"""`besag train RECIPE.toml`, and what goes with it: `init` writes a recipe, `check` only says what a run would be,
+`curves` draws runs together. Thin: everything is done by `besag.training`, and evaluated by `besag.evaluation`.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from typer.core import TyperGroup
+
+from besag.cli import options as o
+from besag.cli.exits import INTERRUPTED, WRONG, guarded, say
+from besag.cli.writing import check_output
+from besag.errors import BesagError, nearest
+
+if TYPE_CHECKING:
+    from besag.training.recipe import Recipe
+    from besag.training.run import Result
+
+RUN = "run"
+
+
+class _RecipeFirst(TyperGroup):
+    """A group whose first word may also be a recipe: `besag train RECIPE.toml` is `besag train run RECIPE.toml`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            word = args[0]
+            guess = nearest(word, self.commands)
+            if guess and not word.startswith("-") and not os.path.exists(word) and not Path(word).suffix:
+                say(f"error: {word!r} is neither a recipe nor one of {', '.join(self.commands)}.{guess}")
+                raise typer.Exit(WRONG)
+            args = [RUN, *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    name="train",
+    cls=_RecipeFirst,
+    no_args_is_help=True,
+    help="Train, continue or adapt a masked model as a recipe says: besag train RECIPE.toml",
+)
+
+RecipeFile = Annotated[
+    str, typer.Argument(metavar="RECIPE", help="A TOML file (`besag train init` writes one), or the folder of a run.")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the recipe: --set masking.rate=0.4. Repeat."),
+]
+Minutes = Annotated[float | None, typer.Option("--minutes", help="Train for so long by the clock: schedule.minutes.")]
+Folder = Annotated[str | None, typer.Option("--output", "-o", help="Folder of the run: run.output.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint of the output folder.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+Plot = Annotated[
+    bool | None,
+    typer.Option("--plot/--no-plot", help="Draw curves.png while the run goes: run.plot.", show_default=False),
+]
+
+
+@app.command(RUN)
+@guarded
+def run(
+    recipe: RecipeFile,
+    set_: Set = None,
+    resume: Resume = False,
+    minutes: Minutes = None,
+    output: Folder = None,
+    quiet: Quiet = False,
+    plot: Plot = None,
+) -> int:
+    """Train what a recipe says (`run` can be left out).
+
+    besag train recipe.toml
+
+    besag train recipe.toml --set masking.rate=0.4 --set optimizer.lr=1e-3 --minutes 20 -o runs/second
+
+    besag train recipe.toml --resume
+
+    Several GPUs: torchrun --nproc-per-node 2 -m besag.cli train recipe.toml. Ctrl-C ends the run after its step, with a
+    checkpoint; --resume goes on from there.
+    """
+    wanted = _read(recipe, set_, minutes, output, plot)
+    with _stoppable() as stop:
+        from besag.training.run import train
+
+        result = train(
+            wanted, resume=resume, monitor=_monitor, stop=stop, command=_command(recipe, set_, minutes), quiet=quiet
+        )
+    if not result.finished:
+        said = shlex.join(["besag", "train", recipe, *_repeated(set_, minutes, output), "--resume"])
+        say(f"stopped after step {result.step:,}, with a checkpoint; go on with: {said}")
+        return INTERRUPTED
+    _tell(result)
+    return 0
+
+
+@app.command()
+@guarded
+def init(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="The file to write; - is stdout.")] = "recipe.toml",
+    law: Annotated[str, typer.Option("--law", help="The law of masks, with its options.")] = "uniform",
+    force: o.Force = False,
+) -> int:
+    """Write a recipe with every key, its default and what it means.
+
+    besag train init
+
+    besag train init spans.toml --law span
+    """
+    from besag.training.recipe import template
+
+    text = template(law)
+    if path == "-":
+        print(text, end="")
+        return 0
+    check_output(path, force)
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as failure:
+        raise BesagError(f"cannot write {path!r}: {failure.strerror}") from failure
+    say(f"{path} is written: name your texts in data.train, then run besag train {path}")
+    return 0
+
+
+@app.command()
+@guarded
+def check(recipe: RecipeFile, set_: Set = None, minutes: Minutes = None, output: Folder = None) -> int:
+    """Say what a run would be, and train nothing: data, sequences, steps, parameters, memory.
+
+    The data is tokenised into the cache, where the run will find it.
+    """
+    from besag.training.run.forecast import forecast
+
+    for name, said in forecast(_read(recipe, set_, minutes, output, plot=None)):
+        print(f"{name:<16} {said}")
+    return 0
+
+
+@app.command()
+@guarded
+def curves(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Output folders of runs, or their log.jsonl.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="The picture.")] = "curves.png",
+    x: Annotated[Literal["tokens", "step", "seconds"], typer.Option("--x", help="The axis.")] = "tokens",
+    force: o.Force = False,
+) -> int:
+    """Draw the curves of several runs together.
+
+    besag train curves runs/uniform runs/span -o comparison.png
+    """
+    from besag.training.run import curves as drawing
+    from besag.training.run import logs
+
+    check_output(output, force)
+    names = _names(runs)
+    read = {name: logs.read(folder) for name, folder in zip(names, runs, strict=True)}
+    drawing.save(drawing.draw(read, x), output)
+    for name, rows in read.items():
+        losses = [row["loss"] for row in rows if "loss" in row]
+        print(f"{name:<{max(map(len, names))}}  {drawing.sparkline(losses)}  {losses[-1]:.4f}")
+    say(f"{output} is written")
+    return 0
+
+
+# ---- parts
+
+
+def _read(path: str, changes: list[str] | None, minutes: float | None, output: str | None, plot: bool | None) -> Recipe:
+    from besag.training.recipe import read
+
+    given = list(changes or ())
+    given += [f"schedule.minutes={minutes}"] if minutes is not None else []
+    given += [f"run.plot={str(plot).lower()}"] if plot is not None else []
+    file = os.path.join(path, "recipe.toml") if os.path.isdir(path) else path
+    return read(file, given, output=output)
+
+
+def _repeated(changes: list[str] | None, minutes: float | None, output: str | None) -> list[str]:
+    """The options that a command must repeat to mean the same run."""
+    words = [word for change in changes or () for word in ("--set", change)]
+    words += [] if minutes is None else ["--minutes", f"{minutes:g}"]
+    return words if output is None else [*words, "--output", output]
+
+
+def _command(path: str, changes: list[str] | None, minutes: float | None) -> str:
+    """For the card: what was typed, without the folders of this machine."""
+    return shlex.join(["besag", "train", os.path.basename(path), *_repeated(changes, minutes, None)])
+
+
+def _names(runs: list[str]) -> list[str]:
+    """What the runs are called in a picture: the last parts of their paths that tell them apart."""
+    parts = [Path(run).resolve().parts[:-1] if run.endswith(".jsonl") else Path(run).resolve().parts for run in runs]
+    depth = 1
+    while len({part[-depth:] for part in parts}) < len(runs) and depth < max(map(len, parts)):
+        depth += 1
+    if len({part[-depth:] for part in parts}) < len(runs):
+        raise BesagError(f"the same run is named twice: {' '.join(runs)}")
+    return ["/".join(part[-depth:]) for part in parts]
+
+
+def _monitor(built: Any) -> Any:
+    """What evaluates during the run, made once everything else is."""
+    from besag.evaluation.monitor import Monitor
+
+    return Monitor(built.recipe, built.vocabulary, built.valid, purpose=built.objective.purpose)
+
+
+def _tell(result: Result) -> None:
+    if int(os.environ.get("RANK", 0)):
+        return  # one of several processes says it
+    for name, value in result.metrics.items():
+        print(f"{name:<24} {value:,}" if isinstance(value, int) else f"{name:<24} {value:,.6g}")
+    say(f"the model is in {result.folder / 'model'}; its README.md says how it was made")
+
+
+class _Stop:
+    """Ctrl-C during training: end after this step. Before training begins, and the second time, it ends at once."""
+
+    def __init__(self) -> None:
+        self._training = self._asked = False
+
+    def __call__(self) -> bool:
+        self._training = True
+        return self._asked
+
+    def arrived(self, number: int, frame: object) -> None:
+        if not self._training or self._asked:
+            raise KeyboardInterrupt
+        self._asked = True
+        print("\nending after this step, with a checkpoint (Ctrl-C again: at once)", file=sys.stderr)
+
+
+@contextmanager
+def _stoppable() -> Iterator[_Stop]:
+    stop = _Stop()
+    if threading.current_thread() is not threading.main_thread():  # signals reach the main thread only
+        yield stop
+        return
+    before = signal.signal(signal.SIGINT, stop.arrived)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
