@@ -168,5 +168,6 @@ def test_every_construction_has_a_page_that_states_its_standing():
 
 def test_links_between_pages_lead_somewhere():
     for page in pages.PAGES:
-        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", prose):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -1,0 +1,241 @@
+"""The studies of docs/training/studies.md: many short runs of one recipe, one thing changed at a time, side by side.
+
+    python benchmarks/studies.py masking rates compatible --corpus part-00.txt.xz --valid valid.txt.xz \
+        --pairs blimp/*.jsonl --output studies --jobs 16
+    python benchmarks/studies.py --report studies         # the tables of what is there
+
+Every run is `besag train recipes/study.toml` with a few keys set, in a process of its own, and is then measured: bits a
+character by pseudo-log-likelihood, minimal pairs, compatibility and dependence, the perplexity of pairs of tokens under
+the model's joints, and for the study of compatible training also samples. One JSON file a run; a run that is there
+already is not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+RECIPE = Path(__file__).parent.parent / "recipes" / "study.toml"
+LAWS: dict[str, list[str]] = {
+    "uniform": [],
+    "whole_word": [],
+    "span": [],
+    "ngram": [],
+    "frequency": [],
+    "importance": [],
+    "adaptive": [],
+    "loss_weighted": [],
+}
+RATES = (0.15, 0.30, 0.50)
+DEARER = 1.8  # what a step of `compatible` costs beside a plain one, at most
+
+
+def runs(study: str, steps: int) -> dict[str, list[str]]:
+    """Name → keys of the recipe, as --set takes them."""
+    if study == "masking":
+        return {law: [f"masking.law={law}", *more] for law, more in LAWS.items()}
+    if study == "rates":
+        shares = {"half": ["masking.predict=0.5"], "all": [], "twice": ["masking.copies=2"]}
+        return {
+            f"hide {rate:.0%}, predict {share}": [f"masking.rate={rate}", *more]
+            for rate in RATES
+            for share, more in shares.items()
+        }
+    if study == "compatible":
+        kinds = {
+            "mlm": [],
+            "mlm, as much compute": [f"schedule.steps={round(steps * DEARER)}"],
+            "compatible, weight 0.1": ["objective.name=compatible", "objective.options.weight=0.1"],
+            "compatible, weight 1": ["objective.name=compatible", "objective.options.weight=1.0"],
+        }
+        return {f"{name}, seed {seed}": [*more, f"run.seed={seed}"] for name, more in kinds.items() for seed in (0, 1)}
+    if study == "tuning":
+        return {
+            "muon 4e-3, rate 30 %, 6 × 256": [],
+            "muon 2e-3": ["optimizer.matrix_lr=2e-3"],
+            "muon 8e-3": ["optimizer.matrix_lr=8e-3"],
+            "adamw 1.5e-3": ["optimizer.name=adamw", "optimizer.lr=1.5e-3", "optimizer.weight_decay=0.01"],
+            "adamw 4e-3": ["optimizer.name=adamw", "optimizer.lr=4e-3", "optimizer.weight_decay=0.01"],
+            "embeddings 1e-3": ["optimizer.lr=1e-3"],
+            "weight decay 0.01": ["optimizer.weight_decay=0.01"],
+            "rate 40 % to 10 %": ["masking.rate=0.4", "masking.rate_law=linear", "masking.end_rate=0.1"],
+            "rate 30 % to 12 % from 40 %": [
+                "masking.rate_law=linear", "masking.hold=0.4", "masking.end_rate=0.12",
+            ],
+            "90 % mask, 5 % random, 5 % kept": ["masking.mask=0.9", "masking.random=0.05", "masking.keep=0.05"],
+            "windows of 128": ["data.unit=windows"],
+            "9 × 208": ["model.config.hidden_size=208", "model.config.num_hidden_layers=9",
+                        "model.config.intermediate_size=416"],
+        }  # fmt: skip
+    raise SystemExit(f"no study is called {study!r}: masking, rates, compatible, tuning")
+
+
+# ---- one run
+
+
+def carry_out(study: str, name: str, sets: list[str], chosen: argparse.Namespace) -> None:
+    """Train, measure, write one JSON file. Called in a process of its own."""
+    import torch
+
+    from besag.training import recipe as recipes
+    from besag.training.run import train
+
+    folder = chosen.output / "runs" / study / _slug(name)
+    sets = [
+        f"data.train={json.dumps(chosen.corpus)}", f"data.valid={json.dumps(chosen.valid)}",
+        f'data.cache="{chosen.output / "cache"}"', f'run.output="{folder}"', f"schedule.steps={chosen.steps}", *sets,
+    ]  # fmt: skip
+    if chosen.tokenizer:
+        sets.append(f'tokenizer.path="{chosen.tokenizer}"')
+    if not torch.cuda.is_available():
+        sets.append("run.precision=float32")
+    begun = time.time()
+    result = train(recipes.read(RECIPE, sets), quiet=True)
+    trained = time.time()
+    told = {
+        "study": study, "run": name, "set": sets[5:], "steps": result.step, "seconds": trained - begun,
+        "train_loss": result.metrics.get("loss"),
+    }  # fmt: skip
+    for measured in measure(folder / "model", study, chosen):  # the dearest last: whatever is known is written
+        told |= {**measured, "measuring_seconds": time.time() - trained}
+        draft = chosen.output / f"{study}-{_slug(name)}.unfinished"
+        draft.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        draft.rename(draft.with_suffix(".json"))
+
+
+def measure(model: Path, study: str, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    import besag
+    from besag.evaluation.minimal_pairs import minimal_pairs, read_pairs
+
+    lm = besag.load(str(model), dtype="float32", progress=False)
+    texts = sentences(chosen.valid, chosen.sentences)
+    scores = lm.score(texts)
+    length = sum(len(text) for text in texts)
+    yield {"pll_bits_per_character": -sum(one.total for one in scores) / length / math.log(2)}
+    pairs = [pair for file in chosen.pairs for pair in read_pairs(file, chosen.limit)]
+    if pairs:
+        [macro, *_] = minimal_pairs(lm, pairs).table("overall")
+        yield {"minimal_pairs": macro["accuracy"], "minimal_pairs_se": macro["se"]}
+    some = [lm.rectangles(text, minors=4, seed=0) for text in texts[:40]]
+    yield {
+        "incompatibility": statistics.fmean(one.mean for one in some),
+        "dependence": statistics.fmean(one.dependence for one in some),
+    }
+    if study == "compatible":
+        yield {"samples": gibbs(lm, chains=chosen.chains, length=12, sweeps=20, seed=0)}
+        report = lm.pairs(texts[:60], pairs=["contiguous"], per_text=1, candidates=100, seed=0)
+        found: dict[str, float] = {}
+        for row in report.table():
+            if row["construction"] in ("mlm", "ag", "order"):
+                found[f"{row['construction']}_pair_perplexity"] = row["pair_ppl"]
+            if row["construction"] == "ag":
+                found["mutual_information"] = row["mutual_information"]
+        yield found
+
+
+def sentences(files: list[str], count: int) -> list[str]:
+    from besag.training.data.sentences import sentences as spans
+    from besag.training.data.sources import documents
+    from besag.training.recipe import Data
+
+    found = []
+    for document in documents(Data(train=tuple(files)), "train"):
+        whole = (document.text[start:end] for start, end in spans(document.text))
+        found += [next(text for text in [*whole, ""] if 40 <= len(text) <= 200 or not text)]  # one a document
+        if len(found) == 2 * count:
+            break
+    return [text for text in found if text][:count]
+
+
+def gibbs(lm: Any, *, chains: int, length: int, sweeps: int, seed: int) -> list[str]:
+    """Sentences from all masks, one place at a time, places in random order."""
+    import torch
+
+    from besag.conditionals.contract import Questions
+
+    words, device = lm.vocabulary, lm.conditionals.device
+    chance = torch.Generator(device).manual_seed(seed)
+    ids = torch.full((chains, length + 2), words.mask_id, device=device)
+    ids[:, 0], ids[:, -1] = words.tokenizer.cls_token_id, words.tokenizer.sep_token_id
+    row = torch.arange(chains, device=device)
+    for _ in range(sweeps):
+        order = torch.rand(chains, length, generator=chance, device=device).argsort(1) + 1
+        for place in order.unbind(1):
+            ids[row, place] = words.mask_id
+            with torch.no_grad():
+                logits = lm.conditionals.head(lm.conditionals.rows(Questions(ids, row, place))).float()
+            logits[:, sorted(words.special_ids)] = -torch.inf
+            ids[row, place] = torch.multinomial(logits.softmax(1), 1, generator=chance)[:, 0]
+    return [words.tokenizer.decode(line[1:-1]) for line in ids.tolist()]
+
+
+def _slug(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in name).strip("-")
+
+
+# ---- all of them
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study", nargs="*")
+    parser.add_argument("--corpus", nargs="+", default=[])
+    parser.add_argument("--valid", nargs="+", default=[])
+    parser.add_argument("--pairs", nargs="*", default=[])
+    parser.add_argument("--limit", type=int, default=100, help="minimal pairs of each file")
+    parser.add_argument("--sentences", type=int, default=300)
+    parser.add_argument("--chains", type=int, default=100, help="samples of each run")
+    parser.add_argument("--steps", type=int, default=1200)
+    parser.add_argument("--tokenizer", default="")
+    parser.add_argument("--output", type=Path, default=Path("studies"))
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--report", type=Path)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    chosen.output = chosen.output.absolute()
+    if chosen.report:
+        report(chosen.report)
+        return
+    if chosen.one:
+        [study] = chosen.study
+        carry_out(study, chosen.one, runs(study, chosen.steps)[chosen.one], chosen)
+        return
+    waiting = [(study, name) for study in chosen.study for name in runs(study, chosen.steps)]
+    waiting = [(s, n) for s, n in waiting if not (chosen.output / f"{s}-{_slug(n)}.json").exists()]
+    chosen.output.mkdir(parents=True, exist_ok=True)
+    going: dict[subprocess.Popen[bytes], str] = {}
+    arguments = [word for word in sys.argv[1:] if word not in chosen.study]
+    while waiting or going:
+        while waiting and len(going) < chosen.jobs:
+            study, name = waiting.pop(0)
+            log = open(chosen.output / f"{study}-{_slug(name)}.log", "wb")  # noqa: SIM115
+            command = [sys.executable, __file__, study, *arguments, "--one", name]
+            environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+            going[subprocess.Popen(command, stdout=log, stderr=log, env=environment)] = f"{study}: {name}"
+        time.sleep(0.5)
+        for process in [one for one in going if one.poll() is not None]:
+            print(f"{going.pop(process)}: {'done' if process.returncode == 0 else 'FAILED, see its log'}", flush=True)
+
+
+def report(folder: Path) -> None:
+    """Markdown tables of what is there."""
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
+    for study in dict.fromkeys(one["study"] for one in found):
+        rows = [one for one in found if one["study"] == study]
+        names = [n for n in rows[0] if isinstance(rows[0][n], float) and n not in ("seconds", "measuring_seconds")]
+        print(f"\n### {study}\n\n| run | steps | {' | '.join(names)} |\n|---|---|{'---|' * len(names)}")
+        for one in rows:
+            print(f"| {one['run']} | {one['steps']} | {' | '.join(f'{one.get(n, math.nan):.4g}' for n in names)} |")
+
+
+if __name__ == "__main__":
+    main()
