@@ -1,7 +1,7 @@
 """The studies of docs/training/studies.md: many short runs of one recipe, one thing changed at a time, side by side.
 
     python benchmarks/studies.py masking rates compatible --corpus part-00.txt.xz --valid valid.txt.xz \
-        --pairs blimp/*.jsonl --output studies --jobs 16
+        --pairs blimp/*.jsonl --output studies --jobs 5
     python benchmarks/studies.py --report studies         # the tables of what is there
 
 Every run is `besag train recipes/study.toml` with a few keys set, in a process of its own, and is then measured: bits a
@@ -97,7 +97,7 @@ def carry_out(study: str, name: str, sets: list[str], chosen: argparse.Namespace
     if chosen.tokenizer:
         sets.append(f'tokenizer.path="{chosen.tokenizer}"')
     if not torch.cuda.is_available():
-        sets.append("run.precision=float32")
+        sets += ["run.precision=float32", "run.compile=false", "run.workers=0"]
     begun = time.time()
     result = train(recipes.read(RECIPE, sets), quiet=True)
     trained = time.time()
@@ -194,7 +194,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=100, help="minimal pairs of each file")
     parser.add_argument("--sentences", type=int, default=300)
     parser.add_argument("--chains", type=int, default=100, help="samples of each run")
-    parser.add_argument("--steps", type=int, default=1200)
+    parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--tokenizer", default="")
     parser.add_argument("--output", type=Path, default=Path("studies"))
     parser.add_argument("--jobs", type=int, default=1)

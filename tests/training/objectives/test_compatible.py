@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from besag.errors import BesagError
 from besag.training.network.batch import Batch, Layout
 from besag.training.network.encoder import Encoder
-from besag.training.objectives.compatible import Compatible
+from besag.training.objectives.compatible import Compatible, filled
 from besag.training.objectives.mlm import MLM
 
 FAMILY = "modernbert"
@@ -116,3 +116,22 @@ def test_a_batch_without_two_hidden_places_in_one_passage_has_no_price() -> None
 def test_wrong_options_are_told(options: dict[str, float]) -> None:
     with pytest.raises(BesagError, match=next(iter(options))):
         Compatible(encoder(), **options)
+
+
+def test_static_shapes_change_nothing() -> None:
+    """With tiles, the copies are filled up to one size for all batches."""
+    plain, whole = batch(step=2), Compatible(encoder(ragged=True), share=0.9)
+    tiled = plain._replace(layout=plain.layout._replace(tiles=plain.layout.bounds))
+    with torch.no_grad():
+        minors = whole.draw(whole.encoder.states(plain.inputs, plain.layout), plain)
+        for one, other in zip(whole.log_odds(plain, minors), whole.log_odds(tiled, minors), strict=True):
+            torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+def test_filled_layouts_have_one_shape() -> None:
+    for lengths in ([5, 9], [30], [3] * 9):
+        layout = Layout.of_lengths(torch.tensor(lengths))
+        whole = filled(layout, 300 - sum(lengths), rows=40)
+        assert (len(whole.row), len(whole.bounds), int(whole.bounds[-1])) == (300, 41, 300)
+        assert int(whole.bounds.diff().max()) <= 128
+        assert torch.equal(whole.position[: sum(lengths)], layout.position)

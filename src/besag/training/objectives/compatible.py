@@ -31,6 +31,7 @@ from besag import noise
 from besag.errors import BesagError
 from besag.training.network.batch import Batch, Layout
 from besag.training.network.encoder import Encoder
+from besag.training.network.tiles import TILE
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, predict
 
 CHOICE = 144  # stream of noise
@@ -100,8 +101,6 @@ class Compatible(Objective):
         bounds = batch.layout.bounds.long()
         row = batch.layout.row[minors.i].repeat_interleave(4)  # (4P,): b, b' shown; a, a' shown
         layout = Layout.of_lengths(bounds.diff()[row], batch.layout.longest)
-        if batch.layout.tiles is not None:
-            layout = layout._replace(tiles=layout.bounds)
         source = (bounds[row] - layout.bounds[:-1].long())[layout.row] + torch.arange(len(layout.row), device=device)
         layout = layout._replace(position=batch.layout.position[source])
         shift = (layout.bounds[:-1].long() - bounds[row]).view(count, 4)
@@ -110,6 +109,10 @@ class Compatible(Objective):
         ids[i[:, :2]], ids[j[:, 2:]] = self.encoder.mask_id, self.encoder.mask_id
         ids[j[:, :2]], ids[i[:, 2:]] = minors.b, minors.a
         asked = torch.cat([i[:, :2], j[:, 2:]], 1)  # (P, 4)
+        if batch.layout.tiles is not None:  # shapes are static, or else a compiled network would be compiled anew
+            more = int(self.share * len(batch.ids)) - len(ids)
+            ids = F.pad(ids, (0, more), value=self.encoder.pad_id)
+            layout = filled(layout, more, rows=len(batch.layout.bounds))
         states = self.encoder.states(ids, layout)
         logits = self.encoder.logits(states[asked.flatten()]).float().view(count, 4, -1)
         wanted = torch.stack([minors.a, minors.a, minors.b, minors.b], 1)  # (P, 4, 2)
@@ -130,3 +133,16 @@ class Compatible(Objective):
         """Of this batch alone, whoever runs it."""
         first = int(batch.draw[0]) if len(batch.draw) else 0
         return int(noise.uniform(self.seed, CHOICE, np.array(first), np.array(batch.step)) * 2**52)
+
+
+def filled(layout: Layout, tokens: int, rows: int) -> Layout:
+    """The layout with so many tokens of padding behind, in sequences of a tile each, and empty ones up to `rows`.
+
+    Every sequence is a tile by itself: copies of one passage have one length, so nothing is gained by ordering them.
+    """
+    lengths = layout.bounds.diff().long()
+    room = max(rows - len(lengths), -(-tokens // TILE))
+    padding = (tokens - TILE * torch.arange(room, device=lengths.device)).clamp(0, TILE)
+    whole = Layout.of_lengths(torch.cat([lengths, padding]), max(layout.longest, TILE))
+    position = torch.cat([layout.position, whole.position[len(layout.position) :]])
+    return whole._replace(position=position, tiles=whole.bounds)
