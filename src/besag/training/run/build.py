@@ -97,9 +97,9 @@ def build(recipe: Recipe, *, device: torch.device, ranks: Ranks | None = None, r
     model = networks.network(recipe, vocabulary)
     with networks.seeded(recipe.run.seed + 2):
         model = adapt.adapt(model, recipe.adapt)
+    ragged = _ragged(recipe, model, vocabulary, device, precision)
     if precision == "bfloat16-pure":
         networks.round_weights(model)
-    ragged = _ragged(recipe, model, device, precision)
     assert vocabulary.mask_id is not None
     assert vocabulary.pad_id is not None
     encoder = Encoder(
@@ -131,10 +131,10 @@ def _precision(asked: str, device: torch.device) -> str:
     return asked
 
 
-def _ragged(recipe: Recipe, model: Any, device: torch.device, precision: str) -> bool:
+def _ragged(recipe: Recipe, model: Any, vocabulary: Vocabulary, device: torch.device, precision: str) -> bool:
     """Can sequences be run end to end? On CUDA, in bfloat16, where the family's attention can be replaced."""
-    able = device.type == "cuda" and precision != "float32" and networks.can_be_ragged(model)
-    return able and recipe.data.lengths != "bucketed"
+    wanted = device.type == "cuda" and precision != "float32" and recipe.data.lengths != "bucketed"
+    return wanted and networks.can_be_ragged(model, vocabulary)
 
 
 # ---- text

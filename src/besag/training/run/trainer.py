@@ -40,7 +40,7 @@ from besag.training.run.schedule import Progress, Rates, Timer
 Trainer: Any = transformers.Trainer  # what is overridden here has other types there
 Callback: Any = transformers.TrainerCallback
 
-AHEAD = 2  # steps that the host may be ahead of a GPU, where time is what counts
+AHEAD = 4  # steps that the host may be ahead of a GPU, where time is what counts
 LOOK = 20  # steps from one look at attention to the next, where the law of masks is guided by it; the first one counts
 
 
