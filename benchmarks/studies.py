@@ -90,19 +90,15 @@ def carry_out(study: str, name: str, sets: list[str], chosen: argparse.Namespace
     from besag.training.run import train
 
     folder = chosen.output / "runs" / study / _slug(name)
-    sets = [
-        f"data.train={json.dumps(chosen.corpus)}", f"data.valid={json.dumps(chosen.valid)}",
-        f'data.cache="{chosen.output / "cache"}"', f'run.output="{folder}"', f"schedule.steps={chosen.steps}", *sets,
-    ]  # fmt: skip
-    if chosen.tokenizer:
-        sets.append(f'tokenizer.path="{chosen.tokenizer}"')
+    changes = sets
+    sets = [*settings(chosen), f'run.output="{folder}"', *changes]
     if not torch.cuda.is_available():
         sets += ["run.precision=float32", "run.compile=false", "run.workers=0"]
     begun = time.time()
     result = train(recipes.read(RECIPE, sets), quiet=True)
     trained = time.time()
     told = {
-        "study": study, "run": name, "set": sets[5:], "steps": result.step, "seconds": trained - begun,
+        "study": study, "run": name, "set": changes, "steps": result.step, "seconds": trained - begun,
         "train_loss": result.metrics.get("loss"),
     }  # fmt: skip
     for measured in measure(folder / "model", study, chosen):  # the dearest last: whatever is known is written
@@ -110,6 +106,28 @@ def carry_out(study: str, name: str, sets: list[str], chosen: argparse.Namespace
         draft = chosen.output / f"{study}-{_slug(name)}.unfinished"
         draft.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
         draft.rename(draft.with_suffix(".json"))
+
+
+def prepare(chosen: argparse.Namespace) -> None:
+    """Tokenise the text once, for all runs."""
+    from besag.conditionals.loading import _vocabulary
+    from besag.training import recipe as recipes
+    from besag.training.data.cache import prepare as tokenise
+
+    recipe = recipes.read(RECIPE, settings(chosen))
+    assert recipe.tokenizer.path is not None
+    vocabulary = _vocabulary(recipe.tokenizer.path, recipe.tokenizer.path)
+    for which in ("train", "valid"):
+        tokenise(recipe.data, vocabulary, chosen.output / "cache", which)
+
+
+def settings(chosen: argparse.Namespace) -> list[str]:
+    """What is set in every run."""
+    sets = [
+        f"data.train={json.dumps(chosen.corpus)}", f"data.valid={json.dumps(chosen.valid)}",
+        f'data.cache="{chosen.output / "cache"}"', f"schedule.steps={chosen.steps}",
+    ]  # fmt: skip
+    return [*sets, f'tokenizer.path="{chosen.tokenizer}"'] if chosen.tokenizer else sets
 
 
 def measure(model: Path, study: str, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -212,6 +230,7 @@ def main() -> None:
     waiting = [(study, name) for study in chosen.study for name in runs(study, chosen.steps)]
     waiting = [(s, n) for s, n in waiting if not (chosen.output / f"{s}-{_slug(n)}.json").exists()]
     chosen.output.mkdir(parents=True, exist_ok=True)
+    prepare(chosen)
     going: dict[subprocess.Popen[bytes], str] = {}
     arguments = [word for word in sys.argv[1:] if word not in chosen.study]
     while waiting or going:
