@@ -5,7 +5,7 @@
 
 run_mlm's loop is Trainer + DataCollatorForLanguageModeling over texts grouped into blocks of 128 tokens, AdamW, 15 % of
 tokens masked: what a user gets who follows the documentation. besag runs its recipe with the same network, windows of
-the same length, the same number of tokens a step, rate and optimiser. Both are timed from the third step on, in turns.
+the same length, the same number of tokens a step, rate and optimiser. Both are timed from the fourth step on, in turns.
 """
 
 from __future__ import annotations

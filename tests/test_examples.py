@@ -90,6 +90,26 @@ def test_two_masks_are_filled_each_for_itself_and_together(stage, capsys):
     assert run("joint.py", "The [MASK] and the [MASK].", capsys=capsys).startswith("mlm, mutual information 0.00 nats")
 
 
+def test_a_tiny_network_is_trained_and_whole_words_are_hidden(stage, capsys):
+    said = run("train.py", capsys=capsys).splitlines()
+    assert re.match(r"150 steps, loss 0\.\d", said[0])
+    good, bad = (float(line.split()[0]) for line in said[1:3])
+    assert good > bad + 2  # the verb agrees
+    assert any("[MASK]" in line for line in said[3:])
+    assert not any("▁sleep[MASK]" in line or "[MASK]s" in line for line in said[3:])  # sleep·s is one word
+
+
+def test_the_toy_language_keeps_its_pairs_out_of_its_text(capsys, tmp_path):
+    run("toy_text.py", tmp_path / "toy", capsys=capsys)
+    text = (tmp_path / "toy" / "text.txt").read_text(encoding="utf-8").splitlines()
+    pairs = [line.split("\t") for line in (tmp_path / "toy" / "pairs.tsv").read_text(encoding="utf-8").splitlines()]
+    assert len(text) > 4500
+    assert len(pairs) == 200
+    assert not set(text) & {sentence for good, bad, _ in pairs for sentence in (good, bad)}
+    assert all(good.replace("s ", " ").replace("s.", ".") == bad.replace("s ", " ").replace("s.", ".")
+               for good, bad, _ in pairs)  # fmt: skip
+
+
 def test_examples_are_short():
     for path in (ROOT / "examples").glob("*.py"):
         if path.name != "demo.py":
@@ -164,6 +184,30 @@ def test_every_construction_has_a_page_that_states_its_standing():
         for field in dataclasses.fields(kind):
             assert re.search(rf"`{field.name}\b", page), f"docs/joints/{name}.md does not mention {field.name}"
         assert f"joints/{name}.md" in navigation
+
+
+def test_every_law_and_objective_has_a_section_with_its_options():
+    import dataclasses
+    import inspect
+
+    from besag.masks import LAWS
+    from besag.training.objectives import OBJECTIVES
+
+    masking, objectives, overview = (
+        (ROOT / "docs" / "training" / f"{name}.md").read_text(encoding="utf-8")
+        for name in ("masking", "objectives", "index")
+    )
+    options = {name: [field.name for field in dataclasses.fields(kind)] for name, kind in LAWS.items()}
+    for name, own in options.items():
+        assert re.search(rf"^###+ `{name}`$", masking, re.MULTILINE), name
+        assert f"| [`{name}`](masking.md#{name}) |" in overview
+        assert all(re.search(rf"`{option}\b", masking) for option in own), (name, own)
+    for name, kind in OBJECTIVES.items():
+        section = re.search(rf"^###? `{name}`: .*?(?=^###? |\Z)", objectives, re.MULTILINE | re.DOTALL)
+        assert section, name
+        assert f"| [`{name}`](objectives.md#{name}-" in overview
+        for option in set(inspect.signature(kind.__init__).parameters) - {"self", "encoder", "seed"}:
+            assert re.search(rf"`{option}\b", section[0]), f"docs/training/objectives.md: {name} has {option}"
 
 
 def test_links_between_pages_lead_somewhere():

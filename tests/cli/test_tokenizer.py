@@ -72,6 +72,10 @@ def test_a_report_of_several(corpus: Path, tmp_path: Path) -> None:
     assert [row["size"] for row in rows] == ["60", "60", "8192"]
     assert all(float(row["words"]) == 5 for row in rows)
     given = put(tmp_path / "morphemes.tsv", "cats\tcat s\ndogs\tdog s\n")
+    shown = run("report", tmp_path / "bpe", "embedded", "--text", held, "--format", "table").stdout.splitlines()
+    assert shown[0].split()[0] == "measure"  # a column for each tokenizer
+    assert shown[0].split()[-1] == "embedded"
+    assert [line.split()[0] for line in shown[2:5]] == ["size", "texts", "words"]
     lines = run("report", tmp_path / "bpe", "--text", held, "--morphemes", given, "--format", "jsonl")
     assert json.loads(lines.stdout)["boundary_recall"] is not None
     wrong = run("report", tmp_path / "bpe", "--text", held, "--morphemes", put(tmp_path / "x.tsv", "cats\n"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -77,13 +77,14 @@ def train(
     from besag.training.data.sources import documents
     from besag.training.recipe import Data
     from besag.training.tokenizer import train_tokenizer
+    from besag.training.tokenizer.saving import save_whole
 
     texts = (one.text for one in documents(Data(train=tuple(files), held_out=0.0, field=field)))
     learnt = train_tokenizer(
         texts, kind=kind, size=size, cased=cased, digits=digits, byte_fallback=byte_fallback, form=form,
         plain_quotes=plain_quotes, coverage=coverage, sample=sample or None, seed=seed, max_length=max_length,
     )  # fmt: skip
-    learnt.save_pretrained(output)
+    save_whole(learnt, output)
     say(f"{len(learnt):,} tokens in {output}")
     return 0
 
@@ -100,7 +101,7 @@ def report(
     output: o.Output = None,
     force: o.Force = False,
 ) -> int:
-    """Compare tokenizers on held-out text: fertility, coverage, whole words, morphology, evenness. A row each.
+    """Compare tokenizers on held-out text: fertility, coverage, whole words, morphology, evenness.
 
     besag tokenizer report tokenizer-a tokenizer-b embedded --text held-out.txt
     """
@@ -116,12 +117,21 @@ def report(
     vocabularies = {name: _vocabulary(folder) for name, folder in zip(_names(folders), folders, strict=True)}
     texts = (one.text for one in documents(Data(train=tuple(text), held_out=0.0, field=field)))
     try:
-        for one in compare(vocabularies, islice(texts, limit), segmentation=_segmentation(morphemes)):
-            out.write(one.to_dict(), {})
+        found = [
+            one.to_dict() for one in compare(vocabularies, islice(texts, limit), segmentation=_segmentation(morphemes))
+        ]
+        for row in _turned(found) if shape == "table" else found:  # a terminal is taller than wide
+            out.write(row, {})
     finally:
         out.close()
     sys.stdout.flush()
     return 0
+
+
+def _turned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row for each measure, a column for each tokenizer."""
+    measures = [name for name in rows[0] if name != "name"]
+    return [{"measure": measure, **{row["name"]: row[measure] for row in rows}} for measure in measures]
 
 
 def _names(folders: list[str]) -> list[str]:
