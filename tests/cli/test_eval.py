@@ -72,6 +72,9 @@ def test_wrong_files_and_options_are_told_before_the_model_is_loaded(run: Run, t
     missing = run("eval", "minimal-pairs", tmp_path / "nothing.tsv", "-m", tmp_path / "no-model")
     assert missing.exit_code == 2
     assert "no such file" in missing.stderr
+    assert f"{str(tmp_path)!r} is a folder: name the files in it" in run("eval", "minimal-pairs", tmp_path).stderr
+    torn = put(tmp_path / "torn.jsonl", '{"sentence_good": "A.", "sentence_bad": "B."}\n{"sent\n')
+    assert "line 2 is not JSON: Unterminated string starting at, at char" in run("eval", "minimal-pairs", torn).stderr
     strange = run("eval", "minimal-pairs", put(tmp_path / "a.tsv", "A.\tB.\n"), "--orders", 3)
     assert "--orders is an option of" in strange.stderr
 
@@ -90,3 +93,6 @@ def test_overlap_of_packed_text_with_pairs_and_lines(run: Run, pairs: Path, tmp_
     nothing = run("eval", "overlap", corpus, "--against", put(tmp_path / "b.txt", "some other words here\n"))
     assert nothing.exit_code == 0
     assert "0 of 1 texts seen" in nothing.stderr + nothing.stdout
+    empty = run("eval", "overlap", corpus, "--against", put(tmp_path / "c.txt", "\n"))
+    assert empty.exit_code == 2
+    assert "c.txt holds no text to look for" in empty.stderr

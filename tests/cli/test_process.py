@@ -90,6 +90,15 @@ def test_an_endless_stdin_takes_no_memory_and_a_closed_pipe_is_quiet() -> None:
         assert process.stderr.read() == ""
 
 
+@pytest.mark.parametrize("closed", [1, 2])
+def test_a_stream_that_was_closed_before_is_no_trouble(closed: int) -> None:
+    """`besag … >&-`"""
+    process = start("cite", preexec_fn=lambda: os.close(closed))
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, out + err
+    assert "Traceback" not in out + err
+
+
 def test_help_comes_at_once() -> None:
     imported = (
         "import sys, besag.cli; print([name for name in ('torch', 'transformers', 'numpy') if name in sys.modules])"

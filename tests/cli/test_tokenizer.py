@@ -81,5 +81,6 @@ def test_a_report_of_several(corpus: Path, tmp_path: Path) -> None:
     wrong = run("report", tmp_path / "bpe", "--text", held, "--morphemes", put(tmp_path / "x.tsv", "cats\n"))
     assert wrong.exit_code == 2
     assert "line 1 is no word" in wrong.stderr
-    assert "holds no tokenizer" in run("report", tmp_path / "nowhere", "--text", held).stderr
+    assert "holds no tokenizer (no tokenizer.json" in run("report", tmp_path, "--text", held).stderr
+    assert "no folder" in run("report", tmp_path / "nowhere", "--text", held).stderr
     assert "is there twice" in run("report", "embedded", "embedded", "--text", held).stderr

@@ -217,6 +217,19 @@ def test_wrong_words_are_answered(recipe: Path, arguments: list[str], said: str)
     assert said in result.stderr
 
 
+def test_a_first_try_that_fails_does_not_block_the_second(recipe: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    assert run(recipe, "-o", folder, "--set", f"data.train={tmp_path / 'corpsu.txt'}").exit_code == 2
+    second = run(recipe, "-o", folder, "--quiet")
+    assert second.exit_code == 0, second.stderr
+
+
+def test_init_names_what_was_named(tmp_path: Path) -> None:
+    path = put(tmp_path / "recipe.toml", "")
+    assert "exists already: choose another PATH, or say --force" in run("init", path).stderr
+    assert "is a folder: PATH is a file" in run("init", tmp_path).stderr
+
+
 def test_empty_and_missing_recipes(tmp_path: Path) -> None:
     assert "is empty: `besag train init`" in run(put(tmp_path / "empty.toml", "")).stderr
     assert "stands outside its section" in run(put(tmp_path / "flat.toml", "rate = 0.3\n")).stderr

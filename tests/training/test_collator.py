@@ -240,12 +240,22 @@ def test_laws_that_learn_stay_in_the_main_process():
         ({"ids": [1]}, "needs input_ids; this one has ids"),
         ({"input_ids": [[1, 2]]}, r"got shape \(1, 2\)"),
         ({"input_ids": [1, 2], "word_ids": [0]}, "2 numbers, one for each"),
+        ({"input_ids": [1, 10**6]}, "input_ids has 1000000, and the tokenizer knows the ids 0 …"),
+        ({"input_ids": [1, -100]}, "input_ids has -100"),
         ({"input_ids": [1, 2], "spans": [(0, 1)]}, "need offset_mapping"),
     ],
 )
 def test_examples_that_cannot_be_read_are_refused(row, said):
     with pytest.raises(BesagError, match=said):
         MaskingCollator(tokenizers.build("wordpiece-uncased"))([row])
+
+
+@pytest.mark.parametrize("name", ["entities", "error_aware"])
+def test_a_law_about_spans_is_not_left_without_them(name):
+    collator = MaskingCollator(tokenizers.build("wordpiece-uncased"), name)
+    with pytest.raises(BesagError, match=f"'{name}' is about given spans.*remove_unused_columns=False"):
+        collator([{"input_ids": [5, 6, 7]}])
+    assert collator([{"input_ids": [5, 6, 7], "span_ids": [-1, -1, -1]}])["input_ids"].shape == (1, 3)
 
 
 def test_collators_that_cannot_be_are_refused():

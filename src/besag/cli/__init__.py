@@ -7,6 +7,7 @@ before a command needs it, so that `besag --help` answers at once.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from typing import Annotated
 
@@ -60,6 +61,9 @@ def about(
 
 def main() -> None:
     """The `besag` command."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed before we began
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (for as long as we run)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8")  # texts go out as they came in, whatever the locale is

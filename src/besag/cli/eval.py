@@ -150,6 +150,8 @@ def overlap(
     from besag.training.recipe import Data
 
     texts = [one for file in against for one in read_texts(file)]
+    if not texts:
+        raise BesagError(f"{', '.join(against)} holds no text to look for")
     corpus = ((one.text, one.origin) for one in documents(Data(train=tuple(train), held_out=0.0, field=field)))
     hidden = None if progress is None else not progress
     bar = tqdm(corpus, unit="document", file=sys.stderr, delay=1, leave=False, dynamic_ncols=True, disable=hidden)

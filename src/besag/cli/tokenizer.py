@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -124,7 +123,6 @@ def report(
             out.write(row, {})
     finally:
         out.close()
-    sys.stdout.flush()
     return 0
 
 
@@ -144,17 +142,11 @@ def _names(folders: list[str]) -> list[str]:
 
 
 def _vocabulary(folder: str) -> object:
-    from transformers import AutoTokenizer
+    from besag.conditionals import loading
+    from besag.training.network.networks import found
 
-    from besag import models
-
-    where = str(models.path()) if folder in ("embedded", models.EMBEDDED) else folder
-    try:
-        load: object = AutoTokenizer.from_pretrained(where)
-    except (OSError, ValueError) as failure:
-        reason = str(failure).strip().split("\n")[0]
-        raise BesagError(f"{folder!r} holds no tokenizer that can be loaded: {reason}") from failure
-    return load
+    tokenizer: object = loading._vocabulary(found(folder), folder).tokenizer
+    return tokenizer
 
 
 def _segmentation(path: str | None) -> dict[str, str] | None:

@@ -123,7 +123,7 @@ def init(
     if path == "-":
         print(text, end="")
         return 0
-    check_output(path, force)
+    check_output(path, force, "PATH")
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as failure:

@@ -44,12 +44,12 @@ def choose_format(format: str | None, path: str | None) -> str:
     return format
 
 
-def check_output(path: str, force: bool) -> None:
+def check_output(path: str, force: bool, named_by: str = "--output") -> None:
     """May this file be written?"""
     if os.path.isdir(path):
-        raise BesagError(f"{path!r} is a folder: --output is a file")
+        raise BesagError(f"{path!r} is a folder: {named_by} is a file")
     if os.path.exists(path) and not force:
-        raise BesagError(f"{path!r} exists already: choose another --output, or say --force to write over it")
+        raise BesagError(f"{path!r} exists already: choose another {named_by}, or say --force to write over it")
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise BesagError(f"no such folder: {folder!r}, to write {path!r} in")

@@ -211,22 +211,26 @@ def check_ids(model: Any, vocabulary: Vocabulary, title: str) -> None:
 
 
 def longest(model: Any, tokenizer: Any) -> int | None:
-    """Most places in one sequence: what the tokenizer and the network's positions allow; None where neither says.
+    """Most places in one sequence: what the tokenizer and the network's positions allow; None where neither says."""
+    told, room = tokenizer.model_max_length, places(model)
+    limits = [*([int(told)] if 0 < told < SANE_LENGTH else []), *([] if room is None else [room])]
+    return min(limits, default=None)
+
+
+def places(model: Any) -> int | None:
+    """Most places that the network's positions allow; None where it does not say.
 
     A learned table of positions that keeps a row for padding starts after that row.
     """
-    limits = []
-    if 0 < tokenizer.model_max_length < SANE_LENGTH:
-        limits.append(int(tokenizer.model_max_length))
     room = getattr(model.config, "max_position_embeddings", None)
-    if room and room > 0:
-        unused = [
-            module.padding_idx + 1
-            for name, module in model.named_modules()
-            if "position" in name.rpartition(".")[2] and isinstance(getattr(module, "padding_idx", None), int)
-        ]
-        limits.append(int(room) - max(unused, default=0))
-    return min(limits, default=None)
+    if not room or room < 0:
+        return None
+    unused = [
+        module.padding_idx + 1
+        for name, module in model.named_modules()
+        if "position" in name.rpartition(".")[2] and isinstance(getattr(module, "padding_idx", None), int)
+    ]
+    return int(room) - max(unused, default=0)
 
 
 def _as_they_are(rows: Tensor) -> Tensor:

@@ -127,8 +127,9 @@ def _json(path: str, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, Ma
             continue
         try:
             value = json.loads(line)
-        except ValueError as failure:
-            raise BesagError(f"{path}, line {number} is not JSON: {failure}") from failure
+        except json.JSONDecodeError as failure:
+            where = f"{failure.msg}, at character {failure.pos + 1}"
+            raise BesagError(f"{path}, line {number} is not JSON: {where}") from failure
         if not isinstance(value, dict):
             raise BesagError(f"{path}, line {number} is JSON, but no object: {line[:40]}")
         yield number, value
@@ -173,6 +174,8 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError as failure:
         byte = failure.object[failure.start]
         raise BesagError(f"{path}, line {number}, byte {failure.start + 1} (0x{byte:02x}) is not UTF-8") from None
+    except IsADirectoryError:
+        raise BesagError(f"{path!r} is a folder: name the files in it") from None
     except BROKEN as failure:
         raise BesagError(f"{path} cannot be read beyond line {number}: {failure}") from failure
 

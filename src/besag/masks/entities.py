@@ -24,6 +24,7 @@ RESTS = ("uniform", "whole_word", "none")
 class Entities(Law):
     name: ClassVar[str] = "entities"
     cites: ClassVar[str] = "guu2020"
+    spanned: ClassVar[bool] = True
 
     rest: Literal["uniform", "whole_word", "none"] = "uniform"  # where the rest of the budget goes
 

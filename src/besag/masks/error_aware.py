@@ -20,6 +20,7 @@ from besag.masks.units import budget, take_tokens, uniform_turns
 class ErrorAware(Law):
     name: ClassVar[str] = "error_aware"
     cites: ClassVar[str] = "wu2023"
+    spanned: ClassVar[bool] = True
 
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
         right = passages._replace(free=passages.free & (passages.span < 0))

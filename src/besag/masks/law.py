@@ -35,6 +35,7 @@ class Statistics:
 class Law(ABC):
     name: ClassVar[str]
     cites: ClassVar[str] = ""  # key of besag.references
+    spanned: ClassVar[bool] = False  # is it about given spans (entities, errors), and the same as another without?
 
     def prepare(self, statistics: Statistics) -> Self:
         """The same law with whatever tables it takes from the corpus; most need none."""

@@ -99,6 +99,7 @@ class MaskingCollator:
             predict,
         )
         self._words = Words(tokenizer)
+        self._known = len(tokenizer)
         unknown, padding = tokenizer.unk_token_id, tokenizer.pad_token_id
         self._special = np.array(sorted({*tokenizer.all_special_ids} - {unknown}), dtype=np.int64)
         self._never = np.array([id for id in (tokenizer.mask_token_id, padding) if id is not None], dtype=np.int64)
@@ -179,6 +180,14 @@ class MaskingCollator:
             raise BesagError(f"an example needs input_ids; this one has {', '.join(map(str, fields)) or 'nothing'}.")
         ids = _numbers(fields["input_ids"], "input_ids")
         size = len(ids)
+        odd = ids[(ids < 0) | (ids >= self._known)]
+        if len(odd):
+            raise BesagError(f"input_ids has {odd[0]}, and the tokenizer knows the ids 0 … {self._known - 1} only.")
+        if self.masking.law.spanned and "spans" not in fields and "span_ids" not in fields:
+            raise BesagError(
+                f"the law {self.masking.law.name!r} is about given spans: an example needs spans with offset_mapping, "
+                "or span_ids (a Trainer drops them unless remove_unused_columns=False)."
+            )
         attention, mask = fields.get("attention_mask"), fields.get("special_tokens_mask")
         shown = np.ones(size, dtype=np.bool_) if attention is None else _numbers(attention, "attention_mask", size) > 0
         special = (

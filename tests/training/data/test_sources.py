@@ -13,7 +13,7 @@ import pytest
 
 from besag.errors import BesagError
 from besag.training.data import sources
-from besag.training.data.sources import documents, files, fingerprint
+from besag.training.data.sources import NoDocuments, documents, files, fingerprint
 from besag.training.recipe import Data
 
 
@@ -79,11 +79,16 @@ def test_json_lines_with_spans(tmp_path: Path) -> None:
     [
         ('{"txt": "a"}', r"line 2 has no field 'text', it has txt\. Did you mean 'txt'\?"),
         ('{"text": 3}', "'text' must be text, not 3"),
-        ('{"text": "a"', "line 2 is no JSON"),
+        ('{"text": "a"', r"line 2 is no JSON: Expecting ',' delimiter, at character 13"),
         ('["a"]', "must be an object"),
         ('{"text": "abc", "spans": [[0, 9]]}', r"\[0, 9\] is no \[start, end\] in its 3 characters"),
         ('{"text": "abc", "spans": [[0, 2], [1, 3]]}', "may not overlap"),
         ('{"text": "abc", "spans": [5]}', "5 is no"),
+        ('{"text": "abc", "spans": 5}', r"must be a list such as \[\[0, 4\], \[9, 12\]\], not 5"),
+        ('{"text": "abc", "spans": [["a", 1], [0, 2]]}', r"\['a', 1\] is no \[start, end\]"),
+        ('{"text": "abc", "spans": [[0, 1.5]]}', r"\[0, 1\.5\] is no"),
+        ('{"text": "abc", "spans": [[true, 2]]}', r"\[True, 2\] is no"),
+        ("[" * 100_000, "nested too deep"),
         ('{"text": "a\\ud800"}', "character 1 of its text is half of a surrogate pair"),
     ],
 )
@@ -102,6 +107,57 @@ def test_parquet(tmp_path: Path) -> None:
     assert [(each.text, each.spans) for each in found] == [("a b", [(0, 1)]), ("c", [])]
     with pytest.raises(BesagError, match=r"has no field 'bdy', it has body, spans\. Did you mean 'body'"):
         texts(whole(tmp_path / "a.parquet", field="bdy"))
+
+
+def test_a_name_for_spans_that_nothing_has(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", '{"text": "a", "names": []}\n')
+    with pytest.raises(BesagError, match=r"data\.spans = 'nams', but nothing in .*a\.jsonl has a field of that name"):
+        texts(whole(file, spans="nams"))
+    plain = write(tmp_path / "a.txt", "a\n")
+    assert texts(whole(file, plain, spans="names")) == ["a", "a"]  # some have them, and that is enough
+    with pytest.raises(BesagError, match=r"but nothing in .*a\.txt has"):
+        texts(whole(plain, spans="names"))
+
+
+@pytest.mark.parametrize("kept", [0, 5, 200])
+def test_a_damaged_parquet_file(tmp_path: Path, kept: int) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"text": ["a b"] * 100}), tmp_path / "a.parquet")
+    content = (tmp_path / "a.parquet").read_bytes()
+    file = write(tmp_path / "b.parquet", content[:kept])
+    with pytest.raises(BesagError, match=r"b\.parquet cannot be read, it is damaged or no Parquet file: \w+"):
+        texts(whole(file))
+
+
+def test_a_dataset_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load_dataset(name: str, **options: object) -> None:
+        raise ConnectionError("Couldn't reach it\nand more")
+
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
+    said = r"^data\.dataset = 'no/such' with data\.split = 'train' cannot be loaded: Couldn't reach it$"
+    with pytest.raises(BesagError, match=said):
+        texts(Data(dataset="no/such", held_out=0.0))
+
+
+def test_a_name_that_nothing_fits(tmp_path: Path) -> None:
+    write(tmp_path / "part.txt", "a")
+    with pytest.raises(BesagError, match=r"no file fits '.*prt\.txt'\. Did you mean '.*part\.txt'\?$"):
+        texts(whole(tmp_path / "prt.txt"))
+    with pytest.raises(BesagError, match=r"no file fits '.*prt\*\.txt'\.$"):  # a pattern is like no name
+        texts(whole(tmp_path / "prt*.txt"))
+    with pytest.raises(BesagError, match=r"There is no folder '.*corpus'\.$"):
+        texts(whole(tmp_path / "corpus" / "*.txt"))
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(name: str, suffix: str) -> None:
+        raise PermissionError(13, "Permission denied", name)
+
+    file = write(tmp_path / "a.txt", "a")
+    monkeypatch.setattr(sources, "_unpacked", refused)
+    with pytest.raises(BesagError, match=r"a\.txt cannot be read: Permission denied$"):
+        texts(whole(file))
 
 
 def test_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,8 +182,10 @@ def test_standard_input_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("content", ["", "\n\n  \n"])
 def test_an_empty_corpus(tmp_path: Path, content: str) -> None:
     file = write(tmp_path / "a.txt", content)
-    with pytest.raises(BesagError, match=r"the corpus is empty: .*a\.txt holds no document for train"):
+    with pytest.raises(BesagError, match=r"the corpus is empty: .*a\.txt holds no document\."):
         texts(whole(file))
+    with pytest.raises(NoDocuments, match=r"holds no document for train, with 0\.1 of the documents held out\."):
+        texts(Data(train=(str(file),), held_out=0.1))
     with pytest.raises(BesagError, match=r"write files, globs or '-' into data\.train"):
         texts(Data())
 
@@ -178,7 +236,7 @@ def test_a_small_corpus_has_something_held_out(tmp_path: Path) -> None:
     assert sorted(aside + kept) == sorted("abcabc")
     single = Data(train=(str(write(tmp_path / "b.txt", "only")),))
     assert texts(single) == ["only"]
-    with pytest.raises(BesagError, match=r"holds no document for valid with 0\.002 of the documents held out"):
+    with pytest.raises(BesagError, match=r"holds no document for valid, with 0\.002 of the documents held out"):
         texts(single, "valid")
 
 

@@ -11,6 +11,7 @@ import torch
 from tests import networks
 from tests.training.objectives import examples
 
+from besag import models
 from besag.errors import BesagError
 from besag.training.objectives.distil import Distil, divergence
 from besag.training.objectives.mlm import MLM
@@ -81,6 +82,12 @@ def test_a_folder_is_the_network_saved_in_it(folder: Path) -> None:
     )
     by_name.meet(networks.vocabulary(examples.FAMILY))
     torch.testing.assert_close(by_name(batch).total, by_module(batch).total)
+
+
+def test_the_embedded_model_can_teach(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setattr(models, "path", lambda: folder)
+    for name in (models.EMBEDDED, "embedded"):
+        assert Distil(examples.encoder(), teacher=name).vocabulary is not None
 
 
 def test_a_wider_teacher_with_the_same_tokens_is_compared_on_them(tmp_path: Path) -> None:

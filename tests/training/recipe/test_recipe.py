@@ -99,6 +99,17 @@ minimal_pairs = ["a.jsonl", "b.tsv"]
         ),
         ("[masking]\nlaw = 'unifrom'", "there is no law of masks 'unifrom'. Did you mean 'uniform'?"),
         ("[masking.options]\ncolour = 'red'", "'uniform' has no option 'colour'"),
+        ("[masking]\nlaw = 'span'\noptions.chance = 'x'", "masking.options.chance = 'x': a number is needed"),
+        ("[masking]\nlaw = 'span'\noptions.at = 'line'", "masking.options.at = 'line': one of"),
+        ("[masking]\nlaw = 'entities'", "is about spans that are given with the text: name their field in data.spans"),
+        ("[masking]\nlaw = 'error_aware'", "name their field in data.spans"),
+        ("[objective]\nname = 'distil'", "the objective 'distil' needs objective.options.teacher"),
+        (
+            "[objective]\nname = 'compatible'\noptions.weight = 'x'",
+            "objective.options.weight = 'x': a number is needed",
+        ),
+        ("[objective]\nname = 'electra'\noptions.share = 1", "objective.options.share = 1: true or false is needed"),
+        ("[objective]\nname = 'alternate'\noptions.steps = 1.5", "options.steps = 1.5: a whole number is needed"),
         ("[objective]\nname = 'mml'", "there is no objective 'mml'. Did you mean 'mlm'?"),
         ("[objective.options]\nwarmth = 1", "the objective 'mlm' has no option 'warmth'"),
         ("[optimizer]\nname = 'adam'", "optimizer.name = 'adam': one of 'adamw', 'muon', 'lamb' is needed"),
@@ -128,6 +139,13 @@ def test_a_batch_must_hold_a_sequence_and_data_must_be_named(tmp_path):
     assert "data.train names no files" in refusal(tmp_path, "[schedule]\nsteps = 1\n")
     both = "[data]\ntrain = 'a.txt'\ndataset = 'wikitext'\n[schedule]\nsteps = 1\n"
     assert "give one of the two" in refusal(tmp_path, both)
+
+
+def test_what_is_read_once_cannot_train_a_tokenizer_first(tmp_path):
+    stdin = "[data]\ntrain = '-'\n[schedule]\nsteps = 1\n"
+    assert "data.train = '-' can be read only once" in refusal(tmp_path, stdin)
+    assert read(put(tmp_path, stdin + "[tokenizer]\npath = 'bert-base-cased'\n")).data.train == ("-",)
+    assert read(put(tmp_path, stdin + "[model]\nstart = 'bert-base-cased'\n")).data.train == ("-",)
 
 
 def test_a_run_has_exactly_one_length(tmp_path):

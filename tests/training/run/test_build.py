@@ -94,6 +94,11 @@ def test_weights_are_a_function_of_the_seed(tmp_path: Path) -> None:
         ({"family": "modernbart"}, "Did you mean 'modernbert'"),
         ({"family": "gpt2"}, "no masked language model"),
         ({"config": {"hidden_size": 15, "num_attention_heads": 2}}, "makes no modernbert"),
+        ({"config": {"hidden_size": "big"}}, "Field 'hidden_size' expected int, got str"),
+        ({"config": {"num_attention_heads": 0}}, "makes no modernbert: integer modulo by zero"),
+        ({"config": {**a_run.MODEL, "pad_to_multiple_of": 0}}, "pad_to_multiple_of = 0: a whole number, 1 or more"),
+        ({"config": {**a_run.MODEL, "pad_to_multiple_of": "x"}}, "pad_to_multiple_of = 'x': a whole number"),
+        ({"config": {**a_run.MODEL, "max_position_embeddings": 31}}, "max_length = 32, but the network has 31 places"),
         ({"config": {**a_run.MODEL, "vocab_size": 100}}, "the tokenizer has 8192 tokens and the network 100"),
     ],
 )
@@ -103,6 +108,13 @@ def test_what_makes_no_network_is_refused(tmp_path: Path, model: dict[str, Any],
     with pytest.raises(BesagError) as problem:
         networks.network(wrong, built(tmp_path / "out").vocabulary)
     assert said in str(problem.value)
+
+
+def test_a_shape_that_cannot_be_is_refused_before_a_tokenizer_is_trained(tmp_path: Path) -> None:
+    base = a_run.small(tmp_path / "out", {"model": {"config": {**a_run.MODEL, "hidden_size": 15}}})
+    with pytest.raises(BesagError, match="makes no modernbert"):
+        build(replace(base, tokenizer=replace(base.tokenizer, path=None, size=300)), device=CPU)
+    assert not (tmp_path / "out" / "tokenizer").exists()
 
 
 def test_one_goes_on_from_another(tmp_path: Path) -> None:
@@ -125,6 +137,36 @@ def test_a_tokenizer_is_trained_once_and_kept(tmp_path: Path) -> None:
     stamp = (tmp_path / "out" / "tokenizer" / "tokenizer.json").stat().st_mtime_ns
     build(recipe, device=CPU)
     assert (tmp_path / "out" / "tokenizer" / "tokenizer.json").stat().st_mtime_ns == stamp
+    other = replace(recipe, tokenizer=replace(recipe.tokenizer, size=290))
+    assert build(other, device=CPU, resume=True).vocabulary.size == made.vocabulary.size > 290  # it was trained with
+    assert build(other, device=CPU).vocabulary.size == 290  # a second try, with another recipe
+    text = a_run.corpus(tmp_path)
+    text.write_text(text.read_text() + "Xylophones.\n")
+    before = (tmp_path / "out" / "tokenizer" / "tokenizer.json").stat().st_mtime_ns
+    build(other, device=CPU)
+    assert (tmp_path / "out" / "tokenizer" / "tokenizer.json").stat().st_mtime_ns > before
+
+
+def test_a_tokenizer_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    base = a_run.small(tmp_path / "out")
+    (tmp_path / "out" / "tokenizer").mkdir(parents=True)
+    (tmp_path / "out" / "tokenizer" / "tokenizer.json").write_text("{}")
+    with pytest.raises(
+        BesagError, match=r"tokenizer' is there already and not of this run: name it in tokenizer\.path"
+    ):
+        build(replace(base, tokenizer=replace(base.tokenizer, path=None, size=300)), device=CPU)
+    assert (tmp_path / "out" / "tokenizer" / "tokenizer.json").read_text() == "{}"
+
+
+def test_of_one_document_nothing_is_held_out(tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text("The old dog sees the young cat. " * 20)
+    base = a_run.small(tmp_path / "out")
+    recipe = replace(base, data=replace(base.data, train=(str(tmp_path / "one.txt"),)))
+    with pytest.warns(UserWarning, match="nothing is held out to evaluate on: a share of 0.05"):
+        made = build(recipe, device=CPU)
+    assert made.valid is None
+    assert made.train is not None
+    assert len(made.train.documents) == 2
 
 
 def test_a_stream_needs_no_cache_and_statistics_need_one(tmp_path: Path) -> None:

@@ -124,6 +124,14 @@ def test_drawing_takes_a_small_share_of_the_time(tmp_path, monkeypatch):
     assert drawn == 4  # after 20 seconds, then every 300
 
 
+def test_a_picture_that_cannot_be_written(tmp_path):
+    figure = curves.draw({"run": [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}]}, "step")
+    (tmp_path / "c.png").mkdir()  # in its place
+    with pytest.raises(BesagError, match=r"cannot write '.*c\.png': \w+"):
+        curves.save(figure, tmp_path / "c.png")
+    assert [one.name for one in tmp_path.iterdir()] == ["c.png"]
+
+
 def test_a_run_without_numbers_has_no_picture(tmp_path):
     Log(tmp_path, tensorboard=False).close()
     assert not picture(tmp_path)

@@ -66,6 +66,37 @@ def test_a_run_that_begins_anew_keeps_no_line(tmp_path):
     assert logs.read(tmp_path) == []
 
 
+def test_a_full_disk_ends_the_log_with_a_line_that_can_be_mended(tmp_path):
+    from tests.training.run.test_checkpoint import small_disk
+
+    log = Log(tmp_path, tensorboard=False)
+    log.record(line(1))
+    size = (tmp_path / "log.jsonl").stat().st_size
+    with small_disk(size + 10), pytest.raises(BesagError, match=r"log\.jsonl' could not be written: \w+.*--resume"):
+        log.record(line(2))
+    log.close()  # nothing waits to be written, so nothing fails a second time
+    assert [row["step"] for row in logs.read(tmp_path)] == [1]
+    with Log(tmp_path, step=1, tensorboard=False) as log:
+        log.record(line(2))
+    assert [row["step"] for row in logs.read(tmp_path)] == [1, 2]
+
+
+def test_a_board_that_cannot_be_written_is_said_once_and_stops_nothing(tmp_path):
+    class Writer:
+        def __init__(self, folder, purge_step):
+            pass
+
+        def add_scalar(self, *_):
+            raise OSError(28, "No space left on device")
+
+    board = logs._Board(Writer, tmp_path, 0)
+    with pytest.warns(UserWarning, match=r"TensorBoard's files are not written any more: No space left on device"):
+        board.add(1, {"step": 1, "loss": 2.0})
+    board.add(2, {"step": 2, "loss": 2.0})
+    board.flush()
+    board.close()
+
+
 def test_what_is_no_log(tmp_path):
     with pytest.raises(BesagError, match="is no run"):
         logs.read(tmp_path / "nowhere")

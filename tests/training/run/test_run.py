@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from tests.training import a_run
 from tests.training.run.test_checkpoint import small_disk
@@ -132,6 +134,27 @@ def test_a_full_disk_ends_the_run_and_leaves_its_checkpoint(tmp_path: Path) -> N
     with small_disk(100_000), pytest.raises(BesagError, match=r"step 6 could not be written.*step 3 is whole"):
         run(tmp_path / "out", {"schedule": {"steps": 9}}, resume=True)
     assert run(tmp_path / "out", {"schedule": {"steps": 9}}, resume=True).step == 9
+
+
+@pytest.mark.parametrize("part", ["weights", "tokenizer"])
+def test_a_full_disk_at_the_very_end_leaves_no_half_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """safetensors and tokenizers have errors of their own, which are no OSError."""
+
+    def full(self: Any, folder: Any, **_: Any) -> None:
+        Path(folder).mkdir(exist_ok=True)
+        Path(folder, "half").write_text("")
+        raise (SafetensorError if part == "weights" else Exception)("No space left on device (os error 28)")
+
+    who = transformers.PreTrainedModel if part == "weights" else transformers.PreTrainedTokenizerBase
+    with monkeypatch.context() as patched:
+        patched.setattr(who, "save_pretrained", full)
+        with pytest.raises(BesagError, match=r"could not be written.*No space left.*make room and go on with --resume"):
+            run(tmp_path / "out", {"schedule": {"steps": 1}})
+    assert not [path.name for path in (tmp_path / "out").iterdir() if "model" in path.name]
+    assert run(tmp_path / "out", {"schedule": {"steps": 1}}, resume=True).finished
+    assert (tmp_path / "out" / "model" / "model.safetensors").exists()
 
 
 def test_a_tilted_law_leaves_its_tilt(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Where training text comes from: files, globs, standard input, JSON lines, Parquet, names of `datasets`.
+"""Where training text comes from: files, globs, standard input; rows with fields are read by `rows.py`.
 
 Everything is read on, one document at a time; nothing is held but the document at hand. In a text file an empty line
 stands between documents, and each line of a document is a paragraph; a file without empty lines has one document a line
@@ -15,7 +15,6 @@ import bz2
 import glob
 import gzip
 import hashlib
-import json
 import lzma
 import sys
 import zlib
@@ -26,6 +25,8 @@ from typing import IO, Any, Literal, NamedTuple
 from weakref import WeakSet
 
 from besag.errors import BesagError, nearest, require
+from besag.training.data import rows
+from besag.training.data.rows import Document as Document
 from besag.training.recipe import Data
 
 LOOK_AHEAD = 1 << 24  # bytes
@@ -39,10 +40,8 @@ _spent: WeakSet[IO[bytes]] = WeakSet()  # standard inputs that were read
 Which = Literal["train", "valid"]
 
 
-class Document(NamedTuple):
-    text: str  # paragraphs are lines
-    spans: list[tuple[int, int]] | None  # given spans (entities, errors), in characters, in order
-    origin: str  # for messages: "corpus/a.txt, line 17"
+class NoDocuments(BesagError):
+    """There is text where it was looked for, perhaps, but not one document of the wanted side."""
 
 
 def documents(data: Data, which: Which = "train") -> Iterator[Document]:
@@ -114,19 +113,30 @@ def fingerprint(data: Data, which: Which = "train") -> dict[str, Any]:
 
 
 def _read(data: Data, names: Iterable[str], dataset: str | None) -> Iterator[Document]:
+    """Every document; where spans are named, each has some or [], and one at least must have been given them."""
+    given, seen = data.spans is None, False
+    for document in _every(data, names, dataset):
+        given, seen = given or document.spans is not None, True
+        yield document if data.spans is None or document.spans is not None else document._replace(spans=[])
+    if seen and not given:
+        where = ", ".join([*names, *filter(None, [dataset])])
+        raise BesagError(f"data.spans = {data.spans!r}, but nothing in {where} has a field of that name.")
+
+
+def _every(data: Data, names: Iterable[str], dataset: str | None) -> Iterator[Document]:
     for name in files(names):
         suffixes = [suffix.lower() for suffix in Path(name).suffixes if suffix.lower() not in PACKED]
         kind = suffixes[-1] if suffixes else ""
         if kind == ".parquet":
-            yield from _parquet(name, data)
+            yield from rows.from_parquet(name, data)
         elif kind in ROWS:
             with _opened(name) as stream:
-                yield from _rows(stream, name, data)
+                yield from rows.from_json(_lines(stream, name), _said(name), data)
         else:
             with _opened(name) as stream:
                 yield from _texts(stream, name)
     if dataset:
-        yield from _dataset(dataset, data)
+        yield from rows.from_dataset(dataset, data)
 
 
 def _some(found: Iterable[Document], data: Data, which: Which) -> Iterator[Document]:
@@ -136,11 +146,12 @@ def _some(found: Iterable[Document], data: Data, which: Which) -> Iterator[Docum
         empty = False
         yield document
     if empty:
-        where = [*(data.valid if which == "valid" and data.valid else data.train), *filter(None, [data.dataset])]
+        names = data.valid if which == "valid" and data.valid else data.train
+        where = [*map(_said, names), *filter(None, [data.dataset])]
         if not where:
             raise BesagError("no text to train on is named: write files, globs or '-' into data.train.")
-        aside = "" if data.valid else f" with {data.held_out:g} of the documents held out"
-        raise BesagError(f"the corpus is empty: {', '.join(where)} holds no document for {which}{aside}.")
+        aside = f" for {which}, with {data.held_out:g} of the documents held out" if data.held_out else ""
+        raise NoDocuments(f"the corpus is empty: {', '.join(where)} holds no document{'' if data.valid else aside}.")
 
 
 @contextmanager
@@ -157,9 +168,10 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
     try:
         with _unpacked(name, suffix) as stream:
             yield stream
-    except (EOFError, OSError, lzma.LZMAError, zlib.error) as failure:
+    except _damages(suffix) as failure:
         if suffix not in PACKED or isinstance(failure, FileNotFoundError | PermissionError):
-            raise
+            why = getattr(failure, "strerror", None) or failure
+            raise BesagError(f"{name} cannot be read: {why}") from failure
         raise BesagError(f"{name} cannot be unpacked, it is damaged or no {suffix} file: {failure}") from failure
 
 
@@ -174,6 +186,12 @@ def _unpacked(name: str, suffix: str) -> IO[bytes]:
         zstandard: Any = require("zstandard", "train")
         return zstandard.open(name, "rb")  # type: ignore[no-any-return]
     return open(name, "rb")
+
+
+def _damages(suffix: str) -> tuple[type[Exception], ...]:
+    """What reading such a file may raise; the error of zstandard is known only where that is installed."""
+    usual = (EOFError, OSError, lzma.LZMAError, zlib.error)
+    return (*usual, require("zstandard", "train").ZstdError) if suffix == ".zst" else usual
 
 
 class _Line(NamedTuple):
@@ -237,84 +255,17 @@ def _texts(stream: IO[bytes], name: str) -> Iterator[Document]:
         yield Document("\n".join(block), None, f"{_said(name)}, line {first}")
 
 
-def _rows(stream: IO[bytes], name: str, data: Data) -> Iterator[Document]:
-    for line in _lines(stream, name):
-        if not line.text.strip():
-            continue
-        origin = f"{_said(name)}, line {line.number}"
-        try:
-            row = json.loads(line.text)
-        except ValueError as failure:
-            raise BesagError(f"{origin} is no JSON: {failure}. Each line must be one object.") from None
-        if not isinstance(row, dict):
-            raise BesagError(f"{origin} must be an object such as {{{data.field!r}: …}}, not {line.text[:60]!r}.")
-        yield from _document(row, origin, data)
-
-
-def _parquet(name: str, data: Data) -> Iterator[Document]:
-    pyarrow: Any = require("pyarrow.parquet", "bulk")
-    wanted = [data.field, *([data.spans] if data.spans else [])]
-    with pyarrow.ParquetFile(name) as table:
-        known = table.schema_arrow.names
-        for field in wanted:
-            if field not in known:
-                raise BesagError(f"{name} has no field {field!r}, it has {', '.join(known)}.{nearest(field, known)}")
-        number = 0
-        for batch in table.iter_batches(batch_size=1024, columns=wanted):
-            for row in batch.to_pylist():
-                number += 1
-                yield from _document(row, f"{name}, row {number}", data)
-
-
-def _dataset(name: str, data: Data) -> Iterator[Document]:
-    datasets: Any = require("datasets", "train")
-    rows = datasets.load_dataset(name, split=data.split, streaming=data.stream)
-    for number, row in enumerate(rows, start=1):
-        yield from _document(row, f"{name}[{data.split}], row {number}", data)
-
-
-def _document(row: dict[str, Any], origin: str, data: Data) -> Iterator[Document]:
-    """The document of one row; none where its text is empty."""
-    if data.field not in row:
-        raise BesagError(f"{origin} has no field {data.field!r}, it has {', '.join(row)}.{nearest(data.field, row)}")
-    text = row[data.field]
-    if text is None:
-        return
-    if not isinstance(text, str):
-        raise BesagError(f"{origin}: the field {data.field!r} must be text, not {text!r}.")
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as failure:
-        raise BesagError(
-            f"{origin}: character {failure.start} of its text is half of a surrogate pair, which is no character."
-        ) from None
-    if text.strip():
-        yield Document(text, None if data.spans is None else _spans(row.get(data.spans), text, origin), origin)
-
-
-def _spans(given: Any, text: str, origin: str) -> list[tuple[int, int]]:
-    spans: list[tuple[int, int]] = []
-    for entry in sorted(given or (), key=lambda pair: list(pair) if isinstance(pair, list | tuple) else []):
-        pair = entry if isinstance(entry, list | tuple) and len(entry) == 2 else (-1, -1)
-        start, end = pair
-        floor = spans[-1][1] if spans else 0
-        if not (isinstance(start, int) and isinstance(end, int) and floor <= start < end <= len(text)):
-            raise BesagError(
-                f"{origin}: {entry!r} is no [start, end] in its {len(text)} characters after character {floor}; "
-                "spans may not overlap."
-            )
-        spans.append((start, end))
-    return spans
-
-
 def _said(name: str) -> str:
     return "standard input" if name == STDIN else name
 
 
 def _neighbour(name: str) -> str:
+    """What may have been meant by a name that nothing fits."""
     folder = Path(name).parent
-    while not folder.is_dir() and folder != folder.parent:
-        folder = folder.parent
-    if any(sign in str(folder) for sign in "*?["):
+    if glob.has_magic(str(folder)):
         return ""
-    return nearest(name, (str(Path(folder, each.name)) for each in folder.iterdir())) if folder.is_dir() else ""
+    if not folder.is_dir():
+        return f" There is no folder {str(folder)!r}."
+    if glob.has_magic(Path(name).name):
+        return ""  # a pattern is like no name
+    return nearest(name, (str(Path(folder, each.name)) for each in folder.iterdir()))

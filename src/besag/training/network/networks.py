@@ -19,6 +19,7 @@ import torch
 from besag import models
 from besag.conditionals import checkpoint as saved
 from besag.conditionals import loading
+from besag.conditionals.network import places
 from besag.errors import BesagError, nearest
 from besag.training.network.batch import Layout
 from besag.training.network.encoder import Encoder
@@ -27,6 +28,7 @@ from besag.vocabulary import Vocabulary
 
 MULTIPLE = "pad_to_multiple_of"  # in [model.config]: rows of the table of tokens, rounded up
 TRIAL = (5, 9, 3)  # lengths of the sequences on which a network is tried
+SPECIAL = ("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
 ROOM = 8  # places beyond max_length in a new network: some families number their places from 2 on
 
 
@@ -40,7 +42,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 def found(name: str) -> str | Path:
     """The embedded model's folder by its name; everything else is a folder or a hub name."""
-    return models.path() if name == models.EMBEDDED else name
+    return models.path() if name in ("embedded", models.EMBEDDED) else name
 
 
 def network(recipe: Recipe, vocabulary: Vocabulary) -> Any:
@@ -55,7 +57,26 @@ def network(recipe: Recipe, vocabulary: Vocabulary) -> Any:
         raise BesagError(
             f"the tokenizer has {vocabulary.size} tokens and the network {rows}: they do not belong together"
         )
+    room = places(model)
+    if room is not None and recipe.data.max_length > room:
+        raise BesagError(
+            f"data.max_length = {recipe.data.max_length}, but the network has {room} places (max_position_embeddings): "
+            "shorten the one, or give a new network more of the other"
+        )
     return model
+
+
+def check_shape(recipe: Recipe) -> None:
+    """Refuse settings that make no network, before anything that takes time: built without memory for its weights."""
+    if recipe.model.start is not None:
+        return
+    settings = {"vocab_size": recipe.tokenizer.size, **dict.fromkeys(SPECIAL, 0)}
+    with saved.quiet(), seeded(0):
+        try:
+            with torch.device("meta"):
+                _made(recipe, settings)
+        except BesagError:
+            _made(recipe, settings)  # a family that cannot be built without memory is not at fault
 
 
 def _started(recipe: Recipe) -> Any:
@@ -73,6 +94,15 @@ def _started(recipe: Recipe) -> Any:
 
 
 def _new(recipe: Recipe, vocabulary: Vocabulary) -> Any:
+    multiple = recipe.model.config.get(MULTIPLE, 1)
+    if type(multiple) is not int or multiple < 1:
+        raise BesagError(f"[model.config] {MULTIPLE} = {multiple!r}: a whole number, 1 or more, is needed")
+    ids = {name: getattr(vocabulary.tokenizer, name, None) for name in SPECIAL}
+    return _made(recipe, {"vocab_size": -(-vocabulary.size // multiple) * multiple, **ids})
+
+
+def _made(recipe: Recipe, settings: dict[str, Any]) -> Any:
+    """A network of the recipe's family and config; what the config does not set is in `settings`."""
     import transformers
     from transformers.models.auto import modeling_auto
 
@@ -83,18 +113,14 @@ def _new(recipe: Recipe, vocabulary: Vocabulary) -> Any:
         guess = nearest(family, known)
         raise BesagError(f"transformers {_version()} has no masked language model of the family {family!r}.{guess}")
     kind: Any = auto.CONFIG_MAPPING[family]
-    wanted = dict(recipe.model.config)
-    multiple = int(wanted.pop(MULTIPLE, 1))
+    wanted = {key: value for key, value in recipe.model.config.items() if key != MULTIPLE}
     _refuse_unknown(kind, wanted)
-    size = -(-vocabulary.size // multiple) * multiple
-    settings: dict[str, Any] = {"vocab_size": size, "max_position_embeddings": recipe.data.max_length + ROOM}
-    for part in ("pad", "bos", "eos", "cls", "sep", "mask"):
-        settings[f"{part}_token_id"] = getattr(vocabulary.tokenizer, f"{part}_token_id", None)
     try:
-        config = kind(**{**settings, **wanted})
+        config = kind(**{"max_position_embeddings": recipe.data.max_length + ROOM, **settings, **wanted})
         return auto.AutoModelForMaskedLM.from_config(config)
-    except (TypeError, ValueError, KeyError, IndexError) as problem:
-        raise BesagError(f"[model.config] {wanted} makes no {family}: {saved.first_line(problem)}") from problem
+    except Exception as problem:  # each family trips over wrong settings in its own way
+        why = " ".join(str(problem).split())[:200] or type(problem).__name__
+        raise BesagError(f"[model.config] {wanted} makes no {family}: {why}") from problem
 
 
 def _refuse_unknown(kind: Any, config: dict[str, Any]) -> None:

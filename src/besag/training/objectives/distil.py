@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from besag.errors import BesagError
 from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
+from besag.training.network.networks import found
 from besag.training.objectives.mdlm import fared
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, cross_entropy
 from besag.vocabulary import Vocabulary
@@ -118,7 +119,7 @@ class Distil(Objective):
             from besag.conditionals.loading import load_conditionals
             from besag.conditionals.transformer import Transformer
 
-            answering = load_conditionals(given, device="cpu")
+            answering = load_conditionals(found(str(given)), device="cpu")
             if not isinstance(answering, Transformer):
                 raise BesagError(f"the teacher {self.title!r} is a causal model; a teacher fills in hidden places")
             given, self.vocabulary, longest = answering.model, answering.vocabulary, answering.max_length

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import typing
 from typing import TYPE_CHECKING, Any
 
 from besag.errors import BesagError, nearest
+from besag.training.recipe import values
 from besag.training.recipe.values import Bounds
 
 if TYPE_CHECKING:
     from besag.training.recipe import Recipe
 
+STDIN = "-"  # among names of files
 TOTALS = ("steps", "tokens", "minutes")  # how long a run is: exactly one of them
 
 SHARE, SOME_SHARE = Bounds(0, 1), Bounds(0, 1, low_open=True)
@@ -69,6 +72,11 @@ def _check_data(recipe: Recipe) -> None:
         raise BesagError("data.train names no files: give files, globs or '-' for stdin, or the name of a data.dataset")
     if data.train and data.dataset is not None:
         raise BesagError(f"data.train = {list(data.train)} and data.dataset = {data.dataset!r}: give one of the two")
+    if STDIN in data.train and recipe.tokenizer.path is None and recipe.model.start is None:
+        raise BesagError(
+            "data.train = '-' can be read only once, and a tokenizer would have to be trained on it first: name one in "
+            "tokenizer.path (`besag tokenizer train` makes one), or write the text to a file"
+        )
     if data.batch_tokens < data.max_length:
         raise BesagError(
             f"data.batch_tokens = {data.batch_tokens} is less than data.max_length = {data.max_length}: a batch must "
@@ -130,10 +138,15 @@ def _check_law(recipe: Recipe) -> None:
     name, options = recipe.masking.law, recipe.masking.options
     LAWS.refuse_unknown(name, options)
     kind = LAWS.find(name)
+    _refuse_unfit("masking.options", options, typing.get_type_hints(kind))
     try:
         kind(**options)
     except TypeError as failure:
         raise BesagError(f"masking.options {options} do not fit the law {name!r}: {failure}") from failure
+    if kind.spanned and recipe.data.spans is None:
+        raise BesagError(
+            f"masking.law = {name!r} is about spans that are given with the text: name their field in data.spans"
+        )
     if recipe.run.compile and hasattr(kind, "observe_attention"):
         raise BesagError(
             f"masking.law = {name!r} asks where the network attends, which compiled layers do not say: set "
@@ -163,6 +176,21 @@ def _check_objective(recipe: Recipe) -> None:
         if option not in own:
             takes = f"it takes {', '.join(own)}" if own else "it takes no options"
             raise BesagError(f"the objective {name!r} has no option {option!r}: {takes}.{nearest(option, own)}")
+    constructor = OBJECTIVES.find(name).__init__
+    for parameter in inspect.signature(constructor).parameters.values():
+        needed = parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
+        if needed and parameter.name not in options:
+            raise BesagError(
+                f"the objective {name!r} needs objective.options.{parameter.name}; it takes {', '.join(own)}"
+            )
+    _refuse_unfit("objective.options", options, typing.get_type_hints(constructor))
+
+
+def _refuse_unfit(where: str, options: dict[str, Any], hints: dict[str, Any]) -> None:
+    """Options of another type than the one that takes them says."""
+    for name, value in options.items():
+        if name in hints and not values.fits(value, hints[name]):
+            raise BesagError(f"{where}.{name} = {value!r}: {values.expected(hints[name])} is needed")
 
 
 def _check_model(recipe: Recipe) -> None:

@@ -170,6 +170,20 @@ def _convert(value: Any, hint: Any, bounds: Bounds) -> Any:
     return number
 
 
+def fits(value: Any, hint: Any) -> bool:
+    """Is this a value of that type? True for types that no file can hold: who takes them must look."""
+    parts = [part for part in typing.get_args(hint) if part is not type(None)]
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        return any(fits(value, part) for part in parts)
+    if hint not in (bool, int, float, str) and typing.get_origin(hint) is not Literal:
+        return True
+    try:
+        _convert(value, hint, ANYWHERE)
+    except _Unfit:
+        return False
+    return True
+
+
 def _several(value: Any, kinds: tuple[Any, ...], bounds: Bounds) -> tuple[Any, ...]:
     if kinds[-1] is Ellipsis:
         parts = [value] if isinstance(value, str) else value

@@ -7,6 +7,8 @@ that the first of several processes makes what is written to disk while the othe
 from __future__ import annotations
 
 import contextlib
+import json
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,7 +26,7 @@ from besag.masks.law import Law, Statistics
 from besag.training.data.cache import Cache, prepare
 from besag.training.data.loader import Batches, Clock, StreamBatches, Template, indices, make_loader
 from besag.training.data.plan import Plan
-from besag.training.data.sources import STDIN, Which
+from besag.training.data.sources import STDIN, NoDocuments, Which
 from besag.training.network import adapt, networks
 from besag.training.network.encoder import Encoder
 from besag.training.objectives import OBJECTIVES
@@ -34,6 +36,7 @@ from besag.training.run.ranks import Ranks
 from besag.vocabulary import Vocabulary
 
 TOKENIZER, CACHE = "tokenizer", "cache"
+MADE_FROM = "made_from.json"  # in the folder of a tokenizer that was trained for a run
 RATES = 1024  # passages over which the mean rate is taken
 
 
@@ -93,7 +96,8 @@ def build(recipe: Recipe, *, device: torch.device, ranks: Ranks | None = None, r
     """Everything a run needs, still on the CPU."""
     ranks = ranks or Ranks()
     precision = _precision(recipe.run.precision, device)
-    vocabulary = _vocabulary(recipe, ranks)
+    networks.check_shape(recipe)  # now, and not after a tokenizer was trained for it
+    vocabulary = _vocabulary(recipe, ranks, resume)
     model = networks.network(recipe, vocabulary)
     with networks.seeded(recipe.run.seed + 2):
         model = adapt.adapt(model, recipe.adapt)
@@ -140,27 +144,38 @@ def _ragged(recipe: Recipe, model: Any, vocabulary: Vocabulary, device: torch.de
 # ---- text
 
 
-def _vocabulary(recipe: Recipe, ranks: Ranks) -> Vocabulary:
+def _vocabulary(recipe: Recipe, ranks: Ranks, resume: bool) -> Vocabulary:
     """The tokenizer that is named, that of the network to go on from, or one trained on the data and kept."""
     name = recipe.tokenizer.path or recipe.model.start
     if name is not None:
         return loading._vocabulary(networks.found(name), name)
     folder = Path(recipe.run.output) / TOKENIZER
-    ranks.made_once(lambda: _train_tokenizer(recipe, folder))
+    ranks.made_once(lambda: _train_tokenizer(recipe, folder, resume))
     return loading._vocabulary(folder, str(folder))
 
 
-def _train_tokenizer(recipe: Recipe, folder: Path) -> None:
-    from besag.training.data.sources import documents
+def _train_tokenizer(recipe: Recipe, folder: Path, resume: bool) -> None:
+    """A tokenizer that another try left is taken if it was made in the same way, and replaced if not."""
+    from besag.training.data.sources import documents, fingerprint
     from besag.training.tokenizer import train_tokenizer
+    from besag.training.tokenizer.saving import save_whole
 
-    if (folder / "tokenizer.json").exists():  # of a run that is resumed
-        return
-    draft = folder.with_name(f".{folder.name}.unfinished")
-    texts = (document.text for document in documents(recipe.data, "train"))
     how = {name: value for name, value in asdict(recipe.tokenizer).items() if name != "path"}
-    train_tokenizer(texts, **how, max_length=recipe.data.max_length).save_pretrained(str(draft))
-    draft.rename(folder)
+    how["max_length"] = recipe.data.max_length
+    made_from = json.dumps({**how, "sources": fingerprint(recipe.data)}, indent=1)
+    note = folder / MADE_FROM
+    if folder.exists():
+        if resume or (note.is_file() and note.read_text(encoding="utf-8") == made_from):
+            return
+        if not note.is_file() and any(folder.iterdir()):
+            raise BesagError(
+                f"{str(folder)!r} is there already and not of this run: name it in tokenizer.path, or choose another "
+                "run.output"
+            )
+    texts = (document.text for document in documents(recipe.data, "train"))
+    learnt = train_tokenizer(texts, **how)
+    note.unlink(missing_ok=True)  # what is half replaced is nobody's
+    save_whole(learnt, folder, {MADE_FROM: made_from})
 
 
 class Text:
@@ -171,11 +186,29 @@ class Text:
         self.folder = Path(recipe.data.cache or Path(recipe.run.output) / CACHE)
         self.train = None if recipe.data.stream else self._cache("train")
         once = recipe.data.stream or STDIN in recipe.data.train  # what is read once cannot be held out of as well
-        self.valid = self._cache("valid") if recipe.data.valid or (recipe.data.held_out and not once) else None
+        self.valid = self._held_out() if recipe.data.valid or (recipe.data.held_out and not once) else None
         self._statistics: Statistics | None = None
 
     def _cache(self, which: Which) -> Cache:
         return self.ranks.made_once(lambda: prepare(self.data, self.vocabulary, self.folder, which, resume=self.resume))
+
+    def _held_out(self) -> Cache | None:
+        """Of a few long documents, a share may be none of them: then nothing is evaluated."""
+        if self.data.valid:
+            return self._cache("valid")
+
+        def make() -> Cache | None:
+            try:
+                return prepare(self.data, self.vocabulary, self.folder, "valid", resume=self.resume)
+            except NoDocuments:
+                warnings.warn(
+                    f"nothing is held out to evaluate on: a share of {self.data.held_out:g} (data.held_out) is not one "
+                    "document of this corpus. Name files in data.valid, or hold out more",
+                    stacklevel=2,
+                )
+                return None
+
+        return self.ranks.made_once(make)
 
     def statistics(self) -> Statistics:
         if self.train is None:

@@ -76,7 +76,7 @@ class Checkpoints:
             shutil.rmtree(draft, ignore_errors=True)
             kept = self.newest()
             there = f"the one of step {kept.step} is whole" if kept else "there is no earlier one"
-            reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
+            reason = _why(problem)
             raise BesagError(
                 f"the checkpoint of step {step} could not be written to {str(self.folder)!r}: {reason}; {there}. Make "
                 f"room and go on with --resume"
@@ -106,6 +106,16 @@ def _write_state(path: Path, state: Mapping[str, Any]) -> dict[str, Any]:
         file.flush()
         os.fsync(file.fileno())
     return _checksum(path)
+
+
+def _why(problem: BaseException) -> str:
+    """What went wrong, in the words of the system where torch only says that a position is not the expected one."""
+    cause: BaseException | None = problem
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return str(problem).splitlines()[0] if str(problem) else type(problem).__name__
 
 
 def _write(path: Path, content: bytes) -> None:

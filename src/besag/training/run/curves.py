@@ -177,8 +177,12 @@ def save(figure: Figure, path: str | Path) -> None:
     """Write a picture so that whoever looks sees the old one or the new one, whole."""
     path = Path(path)
     fresh = path.with_name(f".{path.stem}.new{path.suffix}")
-    figure.savefig(fresh, dpi=120)
-    os.replace(fresh, path)
+    try:
+        figure.savefig(fresh, dpi=120)
+        os.replace(fresh, path)
+    except OSError as problem:
+        fresh.unlink(missing_ok=True)
+        raise BesagError(f"cannot write {str(path)!r}: {problem.strerror}") from problem
 
 
 class Live:
@@ -203,7 +207,7 @@ def picture(folder: str | Path) -> bool:
     """Draw OUTPUT/curves.png from the log; False where there is no matplotlib, or nothing to draw."""
     try:
         save(draw({Path(folder).name: logs.read(folder)}), Path(folder) / NAME)
-    except (BesagError, OSError):  # a picture is no reason to stop a run
+    except BesagError:  # a picture is no reason to stop a run
         return False
     return True
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from besag.conditionals import checkpoint as saved
 from besag.conditionals import tilt
 from besag.errors import BesagError
@@ -18,6 +20,7 @@ from besag.training.network import adapt
 from besag.training.run import card
 from besag.training.run.build import Built
 from besag.training.run.schedule import Progress
+from besag.training.tokenizer.saving import save_whole
 
 
 def export(
@@ -37,7 +40,7 @@ def export(
         model = adapt.finish(built.model)
         with saved.quiet():
             model.save_pretrained(draft)
-            built.vocabulary.tokenizer.save_pretrained(draft)
+            save_whole(built.vocabulary.tokenizer, draft)
         objective: Any = built.objective
         rate = min(1.0, built.mean_rate(progress.share) * built.recipe.masking.copies)  # over all copies of a passage
         law = built.masking.law
@@ -72,10 +75,11 @@ def export(
         card.write(draft, built.recipe, facts, curves=curves)
         shutil.rmtree(folder, ignore_errors=True)
         draft.rename(folder)
-    except OSError as problem:
+    except (OSError, SafetensorError, BesagError) as problem:
         shutil.rmtree(draft, ignore_errors=True)
+        why = getattr(problem, "strerror", None) or problem
         raise BesagError(
-            f"the model could not be written to {str(folder)!r}: {problem}. The last checkpoint is whole: make room "
+            f"the model could not be written to {str(folder)!r}: {why}. The last checkpoint is whole: make room "
             "and go on with --resume"
         ) from problem
 

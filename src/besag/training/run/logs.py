@@ -23,18 +23,21 @@ import math
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from besag.errors import BesagError
 from besag.training.recipe import checks as recipe_checks
+from besag.training.run import claim
 
 if TYPE_CHECKING:
     from besag.training.recipe import Recipe
 
-NAME = "log.jsonl"
+NAME = claim.LOG
 BOARD = "tensorboard"  # folder of its event files
 TRAINING = ("step", "tokens", "seconds", "loss", "lr", "grad_norm", "tokens_per_second", "rate")  # all else: evaluation
 LINE_SECONDS = 30.0  # between two lines where there is no terminal to draw a bar in
@@ -55,9 +58,11 @@ class Log:
         self.folder = Path(folder)
         self.path = self.folder / NAME
         self._progress, self._live = progress, live
-        self.folder.mkdir(parents=True, exist_ok=True)
-        mend(self.path, step)
-        self._file: IO[str] = open(self.path, "a", encoding="utf-8", newline="\n")  # noqa: SIM115 (closed by `close`)
+        with self._writing():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            mend(self.path, step)
+            # without a buffer: what a full disk does not take is told at once, and not when the file is closed
+            self._file: IO[bytes] = open(self.path, "ab", buffering=0)  # noqa: SIM115 (closed by `close`)
         self._board = _board(self.folder / BOARD, step) if tensorboard else None
 
     @classmethod
@@ -89,13 +94,12 @@ class Log:
         """One line. It must have a "step"."""
         plain = {name: _plain(value) for name, value in numbers.items()}
         step = int(numbers["step"])
-        self._file.write(json.dumps(plain, allow_nan=False) + "\n")
-        self._file.flush()
+        raw = (json.dumps(plain, allow_nan=False) + "\n").encode()
+        with self._writing():
+            while raw:
+                raw = raw[self._file.write(raw) :]
         if self._board is not None:
-            for name, value in plain.items():
-                if name != "step" and value is not None:
-                    group = "training" if name in TRAINING else "evaluation"
-                    self._board.add_scalar(f"{group}/{name}", value, step)
+            self._board.add(step, plain)
         if self._progress is not None:
             self._progress.note(numbers)
         if self._live is not None:
@@ -103,8 +107,8 @@ class Log:
 
     def sync(self) -> None:
         """Make sure that what was recorded is on the disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with self._writing():
+            os.fsync(self._file.fileno())
         if self._board is not None:
             self._board.flush()
 
@@ -116,6 +120,16 @@ class Log:
             self._board.close()
         if self._progress is not None:
             self._progress.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            raise BesagError(
+                f"the log {str(self.path)!r} could not be written: {problem.strerror}. What was saved so far is whole: "
+                "make room and go on with --resume"
+            ) from problem
 
     def __enter__(self) -> Self:
         return self
@@ -129,14 +143,47 @@ def _plain(value: Any) -> int | float | None:
     return number if math.isfinite(number) else None
 
 
-def _board(folder: Path, step: int) -> Any:
+def _board(folder: Path, step: int) -> _Board | None:
     """A writer for TensorBoard, or None where that is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
-    maker: Any = SummaryWriter  # it has no types
-    return maker(str(folder), purge_step=step + 1 if step else None)
+    return _Board(SummaryWriter, folder, step)
+
+
+class _Board:
+    """TensorBoard's files. They are a second copy: if they cannot be written, this is said once and the run goes on."""
+
+    def __init__(self, maker: Any, folder: Path, step: int) -> None:
+        self._writer: Any = None
+        with self._spared():
+            self._writer = maker(str(folder), purge_step=step + 1 if step else None)
+
+    def add(self, step: int, numbers: Mapping[str, float | None]) -> None:
+        with self._spared():
+            for name, value in numbers.items():
+                if name != "step" and value is not None and self._writer is not None:
+                    group = "training" if name in TRAINING else "evaluation"
+                    self._writer.add_scalar(f"{group}/{name}", value, step)
+
+    def flush(self) -> None:
+        with self._spared():
+            if self._writer is not None:
+                self._writer.flush()
+
+    def close(self) -> None:
+        with self._spared():
+            if self._writer is not None:
+                self._writer.close()
+
+    @contextmanager
+    def _spared(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            self._writer = None
+            warnings.warn(f"TensorBoard's files are not written any more: {problem.strerror}", stacklevel=3)
 
 
 # ---- the file

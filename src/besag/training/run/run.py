@@ -23,10 +23,9 @@ from besag.training import recipe as recipes
 from besag.training.recipe import Recipe
 from besag.training.recipe import checks as recipe_checks
 from besag.training.run.checkpoint import Checkpoint, Checkpoints, random_state, set_random_state
+from besag.training.run.claim import CHECKPOINTS, MODEL, RECIPE, Claim, begun, tried
 
 Monitor = Callable[[Any, int], dict[str, float]]  # (model, step) → numbers by name
-
-RECIPE, CHECKPOINTS, MODEL = "recipe.toml", "checkpoints", "model"
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,16 @@ class _Run:
         self.checkpoints = Checkpoints(self.folder / CHECKPOINTS, recipe.run.keep)
         self.metrics: dict[str, float] = {}
         self._make_monitor, self._stop = monitor, stop
+        self._claim: Claim | None = None
 
     def carry_out(self, device: torch.device, resume: bool) -> Result:
+        try:
+            return self._carry_out(device, resume)
+        finally:
+            if self._claim is not None:
+                self._claim.release()
+
+    def _carry_out(self, device: torch.device, resume: bool) -> Result:
         from besag.training.run import logs
         from besag.training.run.build import build
         from besag.training.run.ranks import Ranks
@@ -110,12 +117,18 @@ class _Run:
 
     def _begin(self, resume: bool) -> Checkpoint | None:
         """The checkpoint to go on from; a folder that holds another run is left alone."""
-        return self.ranks.made_once(lambda: self._claim(resume))
+        return self.ranks.made_once(lambda: self._take(resume))
 
-    def _claim(self, resume: bool) -> Checkpoint | None:
+    def _take(self, resume: bool) -> Checkpoint | None:
         written = self.folder / RECIPE
+        if written.exists() and not tried(self.folder) and not begun(self.folder):
+            raise BesagError(f"{str(written)!r} was written by no run, and would be lost: choose another run.output")
+        self._claim = Claim(self.folder)
         start = self.checkpoints.newest()
-        if written.exists():
+        if not begun(self.folder):
+            if resume:
+                warnings.warn(f"there is nothing to resume in {str(self.folder)!r}: the run begins", stacklevel=2)
+        elif written.exists():
             if not resume:
                 raise BesagError(
                     f"{str(self.folder)!r} holds a run already: go on with it (--resume), or choose another run.output"
@@ -124,9 +137,13 @@ class _Run:
             recipes.refuse_changes(before, self.recipe, also=("run.accumulate",))
             if start is not None:
                 self._refuse_other_steps(before.run.accumulate, int(start.meta["processes"]))
-        elif start is not None:
-            raise BesagError(f"{str(self.folder)!r} holds checkpoints, but no {RECIPE} that says what of")
-        self.folder.mkdir(parents=True, exist_ok=True)
+            else:
+                warnings.warn(f"there is no checkpoint in {str(self.folder)!r} yet: the run begins anew", stacklevel=2)
+        else:
+            raise BesagError(
+                f"{str(self.folder)!r} holds a {MODEL}, a log or {CHECKPOINTS}, but no {RECIPE} that says what of: "
+                "choose another run.output"
+            )
         _write_whole(written, recipes.to_toml(self.recipe, beside=self.folder))
         return start
 
@@ -245,5 +262,9 @@ def _threads(count: int | None) -> Iterator[None]:
 
 def _write_whole(path: Path, text: str) -> None:
     fresh = path.with_name(f".{path.name}.unfinished")
-    fresh.write_text(text, encoding="utf-8")
-    os.replace(fresh, path)
+    try:
+        fresh.write_text(text, encoding="utf-8")
+        os.replace(fresh, path)
+    except OSError as problem:
+        fresh.unlink(missing_ok=True)
+        raise BesagError(f"{str(path)!r} could not be written: {problem.strerror}") from problem
