@@ -214,17 +214,17 @@ def _limited(words: Counter[str], layout: Layout, size: int, coverage: float) ->
         inside.update(word[1:])
     room = size - len(layout.fixed)
     alphabet = len(counts)
+    letters = f"{alphabet:,} characters"
     if layout.letters_are_bytes:
-        needed = 2 * 256  # each byte at the start of a word, and inside
+        needed, letters = 2 * 256, "256 bytes"  # each byte at the start of a word, and inside
     elif layout.byte_fallback:
-        needed = 2  # the space, and one letter
+        needed, letters = 2, "the space, one letter"  # what has no token of its own is written in bytes
     else:
         needed = alphabet + (len(inside) if layout.kind == "wordpiece" else 0)
     if room < needed:
         fewer = (
             "" if layout.byte_fallback else ", or byte_fallback=True, which needs 263" * (layout.kind != "wordpiece")
         )
-        letters = "256 bytes" if layout.letters_are_bytes else f"{alphabet:,} characters"
         raise BesagError(
             f"size={size} is smaller than the alphabet: {letters} and {len(layout.fixed)} fixed tokens need at least "
             f"size={len(layout.fixed) + needed}{fewer}"
