@@ -25,6 +25,7 @@ STYLE = {
     "xtick.color": INK, "ytick.color": INK, "figure.dpi": 110, "savefig.facecolor": "white",
 }  # fmt: skip
 PAIR = ("The keys to the cabinet are here.", "The keys to the cabinet is here.")
+AGREEMENT = "The [MASK] [MASK] very tired."
 TWO_MASKS = "He lives in [MASK] [MASK]."
 CASINO = "The man is at the casino."
 GARDEN_PATH = ("As the woman read the letter fell to the floor.", "As the woman read, the letter fell to the floor.")
@@ -51,8 +52,7 @@ def pair(lm: besag.LanguageModel) -> None:
         right.barh(place, gain, color=PURPLE if good.normalised else BLUE, alpha=0.8)
         right.text(gain + 0.2, place, f"{gain:.1f}", va="center")
     right.set_yticks(range(len(methods)), methods)
-    right.invert_yaxis()
-    right.set(title="how far apart are the two? (bits)", xlim=(0, 13))
+    right.set(title="how far apart are the two? (bits)", xlim=(0, 16.5), ylim=(7.4, -0.6))
     handles = [plt.Rectangle((0, 0), 1, 1, color=colour, alpha=0.8) for colour in (PURPLE, BLUE)]
     right.legend(handles, ["log-probability, or a bound", "no probability"], loc="lower right")
     save("pair")
@@ -62,7 +62,7 @@ def coloured(lm: besag.LanguageModel) -> None:
     """A text with each token on the colour of its surprisal, as `score.plot(kind="text")` draws it."""
     text = (
         "The language spoken on the island has many words for wind and none for winter. "
-        "The hooligan wrecked the saxophone. It rained all night."
+        "The hooligan wrecked the harpsichord. It rained all night."
     )
     lm.score(text, "word_l2r", base=2).plot(kind="text")
     save("coloured")
@@ -82,16 +82,16 @@ def garden_path(lm: besag.LanguageModel) -> None:
         ax.set_xticks(range(len(labels)), labels, rotation=45, ha="right", rotation_mode="anchor")
         verb = labels.index("fell")
         more = [word.text for word in plain].index("fell")
-        ax.text(verb + 0.15, 10.6, f"+{comma[verb].value - plain[more].value:.1f} bits", color=ORANGE)
-        ax.set(title=title, ylim=(0, 11.6))
+        ax.text(verb + 0.6, 12.6, f"+{comma[verb].value - plain[more].value:.1f} bits", color=ORANGE)
+        ax.set(title=title, ylim=(0, 13.6))
     axes[0].set_ylabel("surprisal (bits)")
     axes[1].legend(loc="upper left", bbox_to_anchor=(0.1, 1.0))
     save("garden_path")
 
 
 def pieces(lm: besag.LanguageModel) -> None:
-    """One word of six pieces under four methods."""
-    text, word = "The hooligan wrecked the saxophone.", "saxophone"
+    """One word of five pieces under four methods."""
+    text, word = "The hooligan wrecked the harpsichord.", "harpsichord"
     methods = {"pll": BLUE, "word_l2r": ORANGE, "whole_word": GREEN, "chain": PURPLE}
     _, ax = plt.subplots(figsize=(8, 3.3), layout="constrained")
     for number, (method, colour) in enumerate(methods.items()):
@@ -101,8 +101,9 @@ def pieces(lm: besag.LanguageModel) -> None:
         x = np.arange(len(inside)) + 0.2 * (number - 1.5)
         ax.bar(x, bits, 0.18, color=colour, label=f"{method}: {bits.sum():.1f} bits in all")
     ax.set_xticks(range(len(inside)), [score.tokens[place].replace("▁", "(space)") for place in inside])
-    ax.set(title=f"the six pieces of “{word}” in “{text}”", ylabel="surprisal (bits)")
-    ax.legend()
+    ax.set(title=f"the five pieces of “{word}” in “{text}”", ylabel="surprisal (bits)")
+    ax.set_ylim(0, 19)
+    ax.legend(loc="upper right")
     save("pieces")
 
 
@@ -120,7 +121,7 @@ def orders(lm: besag.LanguageModel) -> None:
     }
     for label, (score, colour, dashes) in marks.items():
         ax.axvline(score.total, color=colour, ls=dashes, lw=1.8, label=f"{label}: {minus(score.total)}")
-    ax.legend(loc="upper left")
+    ax.legend(loc="upper left", frameon=True, framealpha=1, edgecolor="none")
     ax.set(xlabel="log p(x | n) by the chain rule (nats)", ylabel="of 100 random orders", title=f"“{text}”")
     ax.set_ylim(0, 24)
     save("orders")
@@ -162,18 +163,18 @@ def sums(lm: besag.LanguageModel) -> None:
 
 def joint(lm: besag.LanguageModel) -> None:
     """README: two masks, each filled for itself and both together, on the same tokens."""
-    ag = lm.joint(TWO_MASKS, candidates=200)
+    ag = lm.joint(AGREEMENT, candidates=200)
     mlm = ag.by(construction("mlm"))
     named = [*mlm.top(3), *ag.top(9)]
     rows, columns = (sorted({pair[side] for pair in named}, key=str.lower) for side in (0, 1))
-    _, axes = plt.subplots(1, 2, figsize=(9.6, 4.4), sharey=True, layout="constrained")
+    _, axes = plt.subplots(1, 2, figsize=(9.6, 4.0), sharey=True, layout="constrained")
     titles = {"each mask for itself: p(x) · p(y)": mlm, "both together: their Arnold-Gokhale joint": ag}
     for ax, (title, law) in zip(axes, titles.items(), strict=True):
         cells = np.exp([[law.log_prob(x, y) for y in columns] for x in rows])
-        ax.imshow(np.sqrt(cells), cmap="Oranges", vmin=0, vmax=0.36, aspect="auto")
+        ax.imshow(np.sqrt(cells), cmap="Oranges", vmin=0, vmax=0.27, aspect="auto")
         for (x, y), cell in np.ndenumerate(cells):
             if cell >= 0.005:
-                ink = "white" if cell > 0.06 else INK
+                ink = "white" if cell > 0.03 else INK
                 ax.text(y, x, f"{cell:.1%}", ha="center", va="center", fontsize=8, color=ink)
         words = [[token.replace("▁", "␣") for token in tokens] for tokens in (rows, columns)]
         ax.set_yticks(range(len(rows)), words[0])
@@ -184,7 +185,7 @@ def joint(lm: besag.LanguageModel) -> None:
     axes[0].set_ylabel("first mask")
     for ax in axes:
         ax.set_xlabel("second mask")
-    plt.gcf().suptitle(f"“{TWO_MASKS}”   200 × 200 candidates, embedded model", x=0.01, ha="left", fontsize=10.5)
+    plt.gcf().suptitle(f"“{AGREEMENT}”   200 × 200 candidates, embedded model", x=0.01, ha="left", fontsize=10.5)
     save("joint")
 
 

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 
 import besag
 
-TEXT = "The hooligan wrecked the saxophone."
+TEXT = "The hooligan wrecked the harpsichord."
 _, ax = plt.subplots(figsize=(9, 4), layout="constrained")
 for lm in [besag.load(name) for name in sys.argv[1:] or [None]]:
     for method in ("pll", "word_l2r", "chain") if lm.conditionals.sees == "both" else ("causal",):

@@ -113,7 +113,7 @@ def test_besag_is_cited_alone_and_papers_by_key(run: Run) -> None:
 def test_the_embedded_model_is_listed(run: Run) -> None:
     result = run("models")
     assert result.exit_code == 0
-    assert re.search(r"bootstrap-en +18,055,424 +8,192 +512 +apache-2.0", result.stdout)
+    assert re.search(r"tiny-en +19,632,384 +12,288 +512 +apache-2.0", result.stdout)
 
 
 def test_a_model_that_can_be_used(run: Run, tmp_path: Path) -> None:

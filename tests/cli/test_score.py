@@ -87,21 +87,21 @@ def gpt(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_a_causal_model_beside_a_masked_one(run: Run, gpt: str) -> None:
-    result = run("score", A, "-m", "bootstrap-en", "-m", gpt, "--method", "chain", "--method", "causal")
+    result = run("score", A, "-m", "tiny-en", "-m", gpt, "--method", "chain", "--method", "causal")
     assert result.exit_code == 0, result.stderr
     (row,) = table(result.stdout)
-    assert [name for name in row if ":c" in name] == ["bootstrap-en:chain", f"{gpt}:causal"]
+    assert [name for name in row if ":c" in name] == ["tiny-en:chain", f"{gpt}:causal"]
     refused = run("score", A, "-m", gpt)
     assert refused.exit_code == 2
     assert f"'pll' needs a masked model, and {gpt!r} is a causal one" in refused.stderr
 
 
 def test_models_side_by_side(run: Run) -> None:
-    result = run("score", A, "-m", "bootstrap-en", "-m", "bootstrap-en")
+    result = run("score", A, "-m", "tiny-en", "-m", "tiny-en")
     assert result.exit_code == 0, result.stderr
     (row,) = table(result.stdout)
-    assert row["bootstrap-en:pll"] == row["bootstrap-en#2:pll"]
-    assert row["bootstrap-en:tokens"] == "5"
+    assert row["tiny-en:pll"] == row["tiny-en#2:pll"]
+    assert row["tiny-en:tokens"] == "5"
 
 
 def test_other_columns_come_along(run: Run, tmp_path: Path) -> None:

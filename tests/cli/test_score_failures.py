@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from tests import networks
 from tests.cli.conftest import Run, table
 
 import besag
@@ -40,13 +41,15 @@ def test_strict_refuses_an_empty_line(run: Run, corpus: Path) -> None:
     assert [row["row"] for row in table(result.stdout)] == ["1"]  # what came before is there
 
 
-def test_a_text_of_unknown_characters_only(run: Run) -> None:
-    result = run("score", "\u16a0\u16a1\u16a2", "--format", "jsonl")
+def test_a_text_of_unknown_characters_only(run: Run, tmp_path: Path) -> None:
+    networks.tiny("bert").save_pretrained(tmp_path)  # the embedded model writes what it does not know in bytes
+    networks.vocabulary("bert").tokenizer.save_pretrained(tmp_path)
+    result = run("score", "\u16a0\u16a1\u16a2", "--format", "jsonl", "-m", tmp_path)
     assert result.exit_code == 3
     assert json.loads(result.stdout)["status"] == "unknown"
     assert json.loads(result.stdout)["score"] is None
     assert "1 unknown" in result.stderr
-    assert run("score", "\u16a0\u16a1\u16a2", "--strict").exit_code == 2
+    assert run("score", "\u16a0\u16a1\u16a2", "--strict", "-m", tmp_path).exit_code == 2
 
 
 def test_a_bad_line_stops_after_the_rows_before_it(run: Run, tmp_path: Path) -> None:
@@ -73,7 +76,7 @@ def test_a_bad_line_stops_after_the_rows_before_it(run: Run, tmp_path: Path) -> 
         ),
         ([A, "--method", "pl"], "there is no scoring method 'pl'. Did you mean 'pll'?"),
         ([A, "--method", "pll", "--method", "original"], "--method 'original' is there twice (it is 'pll')"),
-        ([A, "--method", "causal"], "needs a causal model, and 'bootstrap-en' is a masked one"),
+        ([A, "--method", "causal"], "needs a causal model, and 'tiny-en' is a masked one"),
         ([A, "--samples", "8"], "--samples is an option of elbo, not of pll"),
         ([A, "--seed", "8"], "--seed is an option of chain, elbo, ag_chain, not of pll"),
         ([A, "--method", "elbo", "--samples", "many"], "samples='many'"),

@@ -69,7 +69,7 @@ def test_a_report_of_several(corpus: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.stderr
     rows = table(result.stdout)
     assert [Path(row["name"]).name for row in rows] == ["bpe", "unigram", "embedded"]
-    assert [row["size"] for row in rows] == ["60", "60", "8192"]
+    assert [row["size"] for row in rows] == ["60", "60", "12288"]
     assert all(float(row["words"]) == 5 for row in rows)
     given = put(tmp_path / "morphemes.tsv", "cats\tcat s\ndogs\tdog s\n")
     shown = run("report", tmp_path / "bpe", "embedded", "--text", held, "--format", "table").stdout.splitlines()

@@ -130,7 +130,7 @@ class Reader(HTMLParser):
 
 
 def test_html_escapes_everything_and_shows_the_text_on_hover():
-    joint = worded("<b> [MASK] [MASK] & more", (-6, -5), ["▁man", "<"], [">", "▁is"])
+    joint = worded("<b> [MASK] [MASK] & more", (-6, -5), ["▁man", '"'], ["'", "▁is"])
     page = Reader(replace(joint, model="<i>tiny</i>")._repr_html_())
     assert {*page.tags} == {"div", "table", "thead", "tbody", "tr", "th", "td"}
     assert page.depth == 0

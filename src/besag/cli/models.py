@@ -57,4 +57,5 @@ def _said(fact: object) -> str:
 def _licence(folder: Path) -> str:
     """As the model card's first lines say."""
     card = (folder / "README.md").read_text(encoding="utf-8").splitlines()
-    return next((line.partition(":")[2].strip() for line in card if line.startswith("license:")), "see README.md")
+    said = [line.partition(":")[2].strip(" '\"") for line in card if line.startswith("license:")]
+    return next(iter(said), "see README.md")

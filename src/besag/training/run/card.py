@@ -110,11 +110,11 @@ def _what(recipe: Recipe, facts: Facts) -> str:
     """What it is and what it can be used for."""
     if facts.purpose == "score":
         return (
-            "A masked language model, trained with [besag](https://pypi.org/project/besag/). Whatever reads the "
+            "A masked language model, trained with besag (`pip install besag`). Whatever reads the "
             'folders of transformers can use it; `besag score "It rained." --model FOLDER` scores a sentence with it.'
         )
     return (
-        "An encoder, trained with [besag](https://pypi.org/project/besag/): its hidden states are to be used, or "
+        "An encoder, trained with besag (`pip install besag`): its hidden states are to be used, or "
         "fine-tuned, with whatever reads the folders of transformers.\n\n"
         f"**It cannot be scored.** The objective `{recipe.objective.name}` did not teach it to answer about masked "
         "places. Whatever hides tokens and reads the answers (fill-mask, pseudo-log-likelihoods, minimal pairs, joints "

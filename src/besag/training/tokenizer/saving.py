@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ def save_whole(tokenizer: Any, folder: str | Path, notes: Mapping[str, str] | No
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
         tokenizer.save_pretrained(str(draft))
+        _forget_where(draft / "tokenizer_config.json")
         for name, text in (notes or {}).items():
             (draft / name).write_text(text, encoding="utf-8")
         folder.mkdir(exist_ok=True)
@@ -29,3 +31,11 @@ def save_whole(tokenizer: Any, folder: str | Path, notes: Mapping[str, str] | No
         raise BesagError(f"the tokenizer could not be written to {named!r}: {why}") from problem
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _forget_where(file: Path) -> None:
+    """Take out what some versions of transformers write of how the tokenizer was once loaded: it is no part of it."""
+    if file.exists():
+        known = json.loads(file.read_text(encoding="utf-8"))
+        kept = {name: value for name, value in known.items() if name not in ("is_local", "local_files_only")}
+        file.write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
