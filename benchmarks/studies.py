@@ -3,6 +3,7 @@
     python benchmarks/studies.py masking rates compatible --corpus part-00.txt.xz --valid valid.txt.xz \
         --pairs blimp/*.jsonl --output studies --jobs 5
     python benchmarks/studies.py --report studies         # the tables of what is there
+    python benchmarks/studies.py --report studies --judge another/model     # with its opinion of the samples
 
 Every run is `besag train recipes/study.toml` with a few keys set, in a process of its own, and is then measured: bits a
 character by pseudo-log-likelihood, minimal pairs, compatibility and dependence, the perplexity of pairs of tokens under
@@ -13,6 +14,7 @@ already is not made again.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -217,10 +219,13 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("studies"))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--report", type=Path)
+    parser.add_argument("--judge", help="--report: a model whose chain score judges the samples")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     chosen.output = chosen.output.absolute()
     if chosen.report:
+        if chosen.judge:
+            judge(chosen.report, chosen.judge)
         report(chosen.report)
         return
     if chosen.one:
@@ -243,6 +248,27 @@ def main() -> None:
         time.sleep(0.5)
         for process in [one for one in going if one.poll() is not None]:
             print(f"{going.pop(process)}: {'done' if process.returncode == 0 else 'FAILED, see its log'}", flush=True)
+
+
+def judge(folder: Path, model: str) -> None:
+    """Write beside the samples how another model likes them, in bits a character, and how much they vary."""
+    import besag
+
+    lm = besag.load(model, dtype="float32", progress=False)
+    for file in sorted(folder.glob("*.json")):
+        told = json.loads(file.read_text(encoding="utf-8"))
+        texts = [text for text in told.get("samples", []) if text.strip()]
+        if not texts or "samples_bits_per_character" in told:
+            continue
+        total = -sum(one.total for one in lm.score(texts, "chain"))
+        words = [tuple(text.split()) for text in texts]
+        pairs = [pair for line in words for pair in itertools.pairwise(line)]
+        told |= {
+            "samples_bits_per_character": total / sum(map(len, texts)) / math.log(2),
+            "samples_distinct_pairs": len(set(pairs)) / len(pairs),
+            "samples_stutter": sum(one == other for one, other in pairs) / len(pairs),
+        }
+        file.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
 def report(folder: Path) -> None:
