@@ -4,7 +4,7 @@ import time
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.laws import Arbitrary, Counting
 
@@ -491,3 +491,34 @@ def test_a_stream_shows_its_progress_only_when_wanted(capsys):
     assert out == ""
     assert "/20 [" in err
     assert "sequence/s" in err
+
+
+# ---- answers that stay where the network is
+
+
+@given(st.integers(0, 100), st.integers(1, 30))
+@settings(max_examples=20, deadline=None)
+def test_asking_gives_what_answering_gives(seed, batch):
+    law = Table.random(3, 4, seed=seed)
+    chance = np.random.default_rng(seed)
+    ids = torch.from_numpy(np.where(chance.random((5, 4)) < 0.5, 3, chance.integers(0, 3, (5, 4))))
+    ids[:, 0] = 3
+    row, place = (ids == 3).nonzero(as_tuple=True)
+    questions = Questions(ids, row, place)
+    asked = Engine(law, batch_tokens=batch, progress=False).ask(questions, [Row(), Entropy()])
+    answered = Engine(law, progress=False).answer(questions, [Row(), Entropy()])
+    for key, values in answered.items():
+        assert np.array_equal(asked[key].numpy(), values)
+
+
+def test_asking_is_never_silent_about_nan():
+    class Broken(Arbitrary):
+        def head(self, rows):
+            return rows * float("nan")
+
+    engine = Engine(Broken(3), progress=False)
+    engine.check()
+    engine.ask(Questions(torch.tensor([[3, 3]]), torch.tensor([0]), torch.tensor([0])), Row())
+    with pytest.raises(BesagError, match="NaN"):
+        engine.check()
+    engine.check()  # told once

@@ -95,9 +95,9 @@ class Batches:
                 which=look[ask] - low,
                 target=None if target is None else aim[ask],
                 uniform=None if asked.uniform is None else asked.uniform[first:last][ask],
+                asks=slice(first + ask.start, first + ask.stop),
             )
-            kept = {key: value for reduction in reduce for key, value in reduction(chunk).items()}
-            yield slice(first + ask.start, first + ask.stop), kept
+            yield chunk.asks, {key: value for reduction in reduce for key, value in reduction(chunk).items()}
         if measures:
             self._measure((stop - start) * length, before)
 

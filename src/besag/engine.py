@@ -58,6 +58,7 @@ class Engine(Batches):
     ) -> None:
         super().__init__(conditionals, batch_tokens)
         self.progress = progress
+        self._doubt = torch.zeros((), dtype=torch.int32, device=conditionals.device)  # NaNs seen by `ask`
 
     def answer(self, questions: Questions, reduce: Reduction | Sequence[Reduction]) -> Answers:
         """Answer one set of questions now."""
@@ -134,9 +135,7 @@ class Engine(Batches):
         out, some asks come a second time, so `take` writes and never adds.
         """
         wanted = tuple(reduce) if isinstance(reduce, Sequence) else (reduce,)
-        questions = questions._replace(row=questions.row.cpu(), place=questions.place.cpu())
-        if bool((questions.row.diff() < 0).any()):
-            raise BesagError("streamed asks must be sorted by the sequence they look at")
+        questions = _sorted(questions)
         count, length = questions.ids.shape
         bar = self._bar(count, "sequence")
         sums = torch.zeros((), dtype=torch.float32, device=self.conditionals.device)  # NaN as soon as one number is
@@ -154,6 +153,38 @@ class Engine(Batches):
         finally:
             bar.close()
         if bool(sums.isnan()):
+            raise self.nan()
+
+    def ask(self, questions: Questions, reduce: Reduction | Sequence[Reduction]) -> dict[str, Tensor]:
+        """Answer questions of one length, asks sorted by sequence, and leave the answers where the network is.
+
+        For steps of a chain: nothing is pooled or shared, nothing waits for the device, no bar is shown. Whether an
+        answer was NaN is found out by `check`.
+        """
+        wanted = tuple(reduce) if isinstance(reduce, Sequence) else (reduce,)
+        questions = _sorted(questions)
+        count, length = questions.ids.shape
+        answers: dict[str, Tensor] = {}
+
+        def run(start: int, stop: int) -> None:
+            for asks, kept in self.forward(questions, wanted, start, stop, length):
+                for key, value in kept.items():
+                    if len(value) == len(questions.row):  # all at once: no copy
+                        answers[key] = value
+                    else:
+                        whole = answers.setdefault(key, value.new_empty(len(questions.row), *value.shape[1:]))
+                        whole[asks] = value
+                    if value.is_floating_point():
+                        self._doubt.add_(value.isnan().any())
+
+        self.in_batches(np.full(count, length), run)
+        return answers
+
+    def check(self) -> None:
+        """Refuse to go on if anything answered by `ask` since the last check was NaN."""
+        doubtful = bool(self._doubt)
+        self._doubt.zero_()
+        if doubtful:
             raise self.nan()
 
     def launch(self, group: Group) -> _Flight:
@@ -174,6 +205,14 @@ class Engine(Batches):
     def _bar(self, total: int | None, unit: str) -> tqdm[Any]:
         hidden = None if self.progress is None else not self.progress
         return tqdm(total=total, unit=unit, file=sys.stderr, delay=1, leave=False, dynamic_ncols=True, disable=hidden)
+
+
+def _sorted(questions: Questions) -> Questions:
+    """The same, with what is asked on the host; it must be sorted by sequence already."""
+    questions = questions._replace(row=questions.row.cpu(), place=questions.place.cpu())
+    if bool((questions.row.diff() < 0).any()):
+        raise BesagError("streamed asks must be sorted by the sequence they look at")
+    return questions
 
 
 class _Work:

@@ -24,6 +24,7 @@ class Chunk(NamedTuple):
     which: Tensor  # (m,) the row each ask looks at
     target: Tensor | None  # (m,), or (m, t) where each ask names t tokens
     uniform: Tensor | None  # (m,) float64 in (0, 1)
+    asks: slice = slice(None)  # which of the questions' asks these are: for reductions that hold something for each
 
     def target_logits(self) -> Tensor:  # (m,) or (m, t)
         if self.target is None:
@@ -137,9 +138,31 @@ class Sample:
                 "a draw needs noise: questions.uniform, from besag.noise.uniform(seed, chain, step, place)"
             )
         probabilities = (chunk.logits - chunk.normaliser[:, None]).exp()
-        if probabilities.device.type == "mps":  # has no float64
-            probabilities = probabilities.cpu()
-        cumulative = probabilities.double().cumsum(-1)[chunk.which.to(probabilities.device)]  # (m, V)
-        total = cumulative[:, -1]
-        height = torch.minimum(chunk.uniform.to(total) * total, torch.nextafter(total, torch.zeros_like(total)))
-        return {"sample": torch.searchsorted(cumulative, height[:, None], right=True)[:, 0]}
+        return {"sample": invert(chunk.per_ask(probabilities), chunk.uniform)}
+
+
+BLOCK = 256  # tokens: one running sum over a whole vocabulary would keep a GPU waiting for its own last addition
+
+
+def invert(probabilities: Tensor, uniform: Tensor) -> Tensor:
+    """(m,) the token at which the running sum of each row (m, V) exceeds its share `uniform` (m,), in float64.
+
+    Sums over blocks of tokens first, then within the block that is found. A token of probability 0 is never taken.
+    """
+    if probabilities.device.type == "mps":  # has no float64
+        return invert(probabilities.cpu(), uniform).to(probabilities.device)
+    rows, width = probabilities.shape
+    blocks = -(-width // BLOCK)
+    padded = torch.nn.functional.pad(probabilities.double(), (0, blocks * BLOCK - width)).view(rows, blocks, BLOCK)
+    ends = padded.sum(-1).cumsum(-1)  # (m, blocks)
+    height = _below(uniform.to(ends) * ends[:, -1], ends[:, -1])
+    block = torch.searchsorted(ends, height[:, None], right=True)  # (m, 1) the first that ends above
+    before = torch.where(block > 0, ends.gather(1, (block - 1).clamp(min=0)), 0)[:, 0]
+    inside = padded.gather(1, block[:, :, None].expand(-1, -1, BLOCK))[:, 0].cumsum(-1)  # (m, BLOCK)
+    rest = _below(height - before, inside[:, -1])
+    return block[:, 0] * BLOCK + torch.searchsorted(inside, rest[:, None], right=True)[:, 0]
+
+
+def _below(height: Tensor, total: Tensor) -> Tensor:
+    """The height, or the number next below the total where rounding took it there."""
+    return torch.minimum(height, torch.nextafter(total, torch.zeros_like(total)))

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from besag.conditionals.contract import Questions
 from besag.conditionals.network import Network
+from besag.conditionals.replay import Replay
 from besag.errors import BesagError
 from besag.vocabulary import Vocabulary
 
@@ -27,6 +28,7 @@ class Transformer(Network):
 
     def __init__(self, model: Any, vocabulary: Vocabulary, name: str | None = None) -> None:
         super().__init__(model, vocabulary, name)
+        self.replay = Replay(self._read)
         if vocabulary.mask_id is None:
             raise BesagError(NO_MASK.format(self.title))
         if self._from_right == 0 < self._from_left:
@@ -36,5 +38,5 @@ class Transformer(Network):
             )
 
     def rows(self, questions: Questions) -> Tensor:
-        states = self._read(questions.ids, questions.context)  # (N, L, H)
+        states = self.replay(questions.ids, questions.context)  # (N, L, H)
         return states[questions.row, questions.place]  # (M, H)
