@@ -5,12 +5,14 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 from tests.laws import Arbitrary, Counting
 from tests.scores.test_conformance import text
 
 import besag
 from besag.conditionals.table import Table
 from besag.engine import Engine
+from besag.errors import BesagError
 from besag.joints import construction
 from besag.joints.asking import unaries
 from besag.joints.fill import fill
@@ -49,6 +51,31 @@ def test_on_an_exact_table_the_likeliest_fillings_are_found(masks):
     assert found.how.startswith("exact over ")
     assert found.lost == pytest.approx((0,) * masks, abs=1e-12)
     assert found.best == text([*shown, *expected[0]])
+
+
+@pytest.mark.parametrize("masks", [1, 2, 3])
+def test_draws_follow_the_joint(masks):
+    table = Table.random(3, 3, seed=masks, concentration=1.0)
+    shown = [1, 2][: 3 - masks]
+    masked = text(shown) + " [MASK]" * masks
+    found = filling(table, masked, k=4000, sample=True, seed=3, **({"tolerance": 1e-12} if masks > 1 else {}))
+    p = table.log_probs[tuple(shown)].exp().numpy()
+    p = p / p.sum()
+    counts = np.zeros_like(p)
+    for row in ids(found):
+        counts[row] += 1
+    chi_square = ((counts - 4000 * p) ** 2 / (4000 * p)).sum()
+    assert chi_square < chi2.ppf(1 - 1e-4, p.size - 1)
+    drawn = np.array([p[row] for row in ids(found)])
+    np.testing.assert_allclose([row.prob for row in found.rows], drawn, atol=1e-9)
+    assert found.how.startswith("drawn, seed 3, from the joint over ")
+    fewer = filling(table, masked, k=5, sample=True, seed=3, **({"tolerance": 1e-12} if masks > 1 else {}))
+    assert ids(fewer) == ids(found)[:5]
+
+
+def test_a_beam_draws_nothing():
+    with pytest.raises(BesagError, match="beam=3 searches for the likeliest fillings and draws none"):
+        filling(Table.random(3, 3, seed=0), "[MASK] [MASK] [MASK]", beam=3, sample=True)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 import pytest
 from tests.tokenizers import FAMILIES, build
+from transformers import AutoTokenizer
 
+from besag import models
 from besag.joints.filling import filled
 from besag.joints.places import find
 from besag.vocabulary import Vocabulary
@@ -57,3 +59,9 @@ def test_a_letter_of_several_bytes_is_put_together(family):
     smile = [token for token in vocabulary.encode(["x 🙂"])[0].tokens if len(token) == 1][1:]
     assert len(smile) > 2
     assert fill(vocabulary, f"I like {'[MASK]' * len(smile)}.", *smile) == "I like 🙂."
+
+
+def test_a_token_that_is_nothing_but_a_space_is_written_once():
+    vocabulary = Vocabulary(AutoTokenizer.from_pretrained(models.path()))
+    assert fill(vocabulary, "In [MASK] [MASK] [MASK].", "▁", "2", "0") == "In 20."
+    assert fill(vocabulary, "In [MASK] [MASK].", "▁the", "▁sea") == "In the sea."

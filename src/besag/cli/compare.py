@@ -76,12 +76,12 @@ def compare(
     first: Any = lm.joint(text, positions(at), "mlm", outcomes=outcomes, candidates=size(candidates), gold=gold)
     found = first.compare(method)
     if shape == "table" and output is None:
-        print(found)
+        print(found)  # with its facts below
     else:
         for row in found.rows:
             out.write(row, {})
         out.close()
+        say(" · ".join(found.facts()))
     if plot is not None:
         found.plot().figure.savefig(plot, dpi=DPI)
-    say(" · ".join(found.facts()))
     return 0 if found.status == "ok" else UNSCORED

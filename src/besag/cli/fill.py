@@ -25,6 +25,9 @@ Box = Annotated[
     int | None, o.of_method("--box", min=1, help="--beam: candidates of each of two masks.", show_default=False)
 ]
 
+Drawn = Annotated[bool, o.of_result("--sample", help="Draw fillings from the joint instead of taking the likeliest.")]
+Seed = Annotated[int, o.of_method("--seed", help="--sample: of the draws.")]
+
 
 @guarded
 def fill(
@@ -40,6 +43,8 @@ def fill(
     outcomes: Outcomes = "text",
     beam: Beam = None,
     box: Box = None,
+    sample: Drawn = False,
+    seed: Seed = 0,
     format: o.Format = None,
     output: o.Output = None,
     force: o.Force = False,
@@ -63,7 +68,9 @@ def fill(
         progress=progress,
     )  # fmt: skip
     options: dict[str, Any] = {} if box is None else {"box": box}
-    found = lm.fill(text, k, method, candidates=size(candidates), outcomes=outcomes, beam=beam, **options)
+    found = lm.fill(
+        text, k, method, candidates=size(candidates), outcomes=outcomes, beam=beam, sample=sample, seed=seed, **options
+    )
     if shape == "jsonl":
         out.write(found.to_dict(), {})
     else:

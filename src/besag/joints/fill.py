@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from besag import noise
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError, nearest
 from besag.joints import block_show
@@ -120,9 +121,11 @@ def fill(
     candidates: Candidates | Literal["auto"] = "auto",
     outcomes: Kind = "text",
     beam: int | None = None,
+    sample: bool = False,
+    seed: int = 0,
     **options: Any,
 ) -> Fill:
-    """The k likeliest fillings of all masks of the text, taken together.
+    """The k likeliest fillings of all masks of the text, taken together, or (`sample`) k independent draws of them.
 
     `method` is a construction of joints; of two masks any, of more "ag". `candidates` limits what may stand at each
     mask: how many of the likeliest tokens, "all", or a list of words for each mask. `beam` searches with so many
@@ -134,11 +137,13 @@ def fill(
             raise BesagError(f"{name}={value!r}: give a whole number of at least 1")
     if beam is not None and candidates != "auto":
         raise BesagError(f"beam={beam} and candidates={candidates!r}: a beam chooses its own candidates (box=…)")
+    if beam is not None and sample:
+        raise BesagError(f"beam={beam} searches for the likeliest fillings and draws none: leave out beam or sample")
     if model.sees != "both":
         raise BesagError(f"{model.name!r} sees the left side of a place only: filling needs a masked model")
     CONSTRUCTIONS.find(method)
     places = find(model.vocabulary, text, max_length=None if beam else model.max_length)  # a beam reads in windows
-    masks = _Masks(engine, places, k, method, candidates, outcomes, options)
+    masks = _Masks(engine, places, k, method, candidates, outcomes, seed if sample else None, options)
     found = masks.compare() if beam is None or len(places.at) == 1 else masks.search(beam)
     rows = tuple(
         Filling(
@@ -162,6 +167,7 @@ class _Masks:
     method: str
     candidates: Candidates | Literal["auto"]
     outcomes: Kind
+    seed: int | None  # of draws; None: the likeliest
     options: dict[str, Any]
 
     @property
@@ -173,6 +179,11 @@ class _Masks:
         if masks <= 2:
             return self.one() if masks == 1 else self.two()
         few = affordable(model, self.places) < min(ENOUGH, model.width)
+        if self.candidates == "auto" and few and self.seed is not None:
+            raise BesagError(
+                f"{masks} masks are too many for one joint to draw from: say fewer candidates than {ENOUGH}, or draw "
+                "them one after the other (lm.sample, besag sample)"
+            )
         return self.search(WIDTH) if self.candidates == "auto" and few else self.several()
 
     def one(self) -> Found:
@@ -192,8 +203,14 @@ class _Masks:
         log_probs = next(self.engine.run([plan()]))
         total = np.logaddexp.reduce(log_probs)
         best = np.lexsort((allowed, -log_probs))[: self.k]
+        if self.seed is not None:
+            heights = noise.uniform(self.seed, noise.DRAW, np.arange(self.k))
+            best = np.searchsorted(np.cumsum(np.exp(log_probs - total)), heights, side="right").clip(
+                max=len(allowed) - 1
+            )
         lost = (-float(np.expm1(min(total, 0.0))),)
-        return Found([(int(allowed[x]),) for x in best], (log_probs - total)[best].tolist(), _exact(what, lost), lost)
+        log_probs = (log_probs - total)[best]
+        return Found([(int(allowed[x]),) for x in best], log_probs.tolist(), self.exact(what, lost), lost)
 
     def two(self) -> Found:
         model, candidates = self.engine.conditionals, self.candidates
@@ -202,10 +219,14 @@ class _Masks:
         how = construction(self.method, **self.options)
         pair = unaries(self.engine, self.places, outcomes=self.outcomes, candidates=candidates)
         joint = PairJoint.build(self.places, pair, how, vocabulary=model.vocabulary, model=model.name, dtype=self.dtype)
-        top, lost = joint.top(self.k), (pair.lost.hidden_a, pair.lost.hidden_b)
+        lost = pair.lost.hidden_a, pair.lost.hidden_b
+        if self.seed is None:
+            found = [((best.a.id, best.b.id), best.log_prob) for best in joint.top(self.k)]
+        else:
+            found = [((a.id, b.id), joint.log_prob(a, b)) for a, b in joint.sample(self.k, self.seed)]
         what = f"all pairs of {len(pair.ids_a):,} {self.tokens}" if candidates == "all" else _sets(pair.shape)
-        ids = [(best.a.id, best.b.id) for best in top]
-        return Found(ids, [best.log_prob for best in top], _exact(what, lost), lost, joint.status)
+        ids, log_probs = [pair for pair, _ in found], [log_prob for _, log_prob in found]
+        return Found(ids, log_probs, self.exact(what, lost), lost, joint.status)
 
     def several(self) -> Found:
         if self.method != "ag":
@@ -216,10 +237,13 @@ class _Masks:
         joint = block_joint(
             self.engine, self.places, outcomes=self.outcomes, candidates=self.candidates, **self.options
         )
-        top, lost = joint.top(self.k), joint.lost.hidden
-        ids = [tuple(token.id for token in best.tokens) for best in top]
-        how = _exact(_sets([len(part) for part in joint.ids]), lost)
-        return Found(ids, [best.log_prob for best in top], how, lost, joint.status)
+        if self.seed is None:
+            found = [(best.tokens, best.log_prob) for best in joint.top(self.k)]
+        else:
+            found = [(tokens, joint.log_prob(*tokens)) for tokens in joint.sample(self.k, self.seed)]
+        ids, lost = [tuple(token.id for token in tokens) for tokens, _ in found], joint.lost.hidden
+        how = self.exact(_sets([len(part) for part in joint.ids]), lost)
+        return Found(ids, [log_prob for _, log_prob in found], how, lost, joint.status)
 
     def search(self, width: int) -> Found:
         if self.method not in JOINTS:
@@ -239,11 +263,11 @@ class _Masks:
     def tokens(self) -> str:
         return "text tokens" if self.outcomes == "text" else "tokens"
 
+    def exact(self, what: str, lost: tuple[float, ...]) -> str:
+        share = block_show.held(lost)
+        drawn = "exact" if self.seed is None else f"drawn, seed {self.seed}, from the joint"
+        return f"{drawn} over {what}" + (f", which hold {share} of the mass" if share else "")
+
 
 def _sets(sizes: Sequence[int]) -> str:
     return f"candidate sets of {' × '.join(f'{size:,}' for size in sizes)}"
-
-
-def _exact(what: str, lost: tuple[float, ...]) -> str:
-    share = block_show.held(lost)
-    return f"exact over {what}" + (f", which hold {share} of the mass" if share else "")

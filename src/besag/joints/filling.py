@@ -38,6 +38,8 @@ def filled(vocabulary: Vocabulary, encoded: Encoded, positions: Sequence[int], i
             masks = _mask(vocabulary, encoded, position - 1) and _mask(vocabulary, encoded, position)
             if masks and end == start and not base[-1:].isspace():
                 base += " "  # two masks written as one: the tokens say whether they are one word
+            elif masks and position - 1 in value and text[-1:].isspace():
+                base = text  # the token before is nothing but a space
         before = run[0] - 1
         previous = None if before < 0 or encoded.special[before] else value.get(before, int(encoded.ids[before]))
         written, glued = _written(vocabulary, previous, [value[place] for place in run])

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.errors import require
-from besag.joints.registry import Construction
 from besag.joints.unaries import Unaries
 from besag.scores.record import json_number
 from besag.scores.show import display_width, is_right_to_left, number, quoted, visible, wrapped
@@ -35,16 +34,14 @@ OWN = "← the text"
 # ---- words
 
 
-def label(construction: Construction) -> str:
-    """The name of a construction and those of its options that are not the usual ones: "ag marginal", "order a→b"."""
-    return " ".join([construction.name, *(_option(name, value) for name, value in unusual(construction).items())])
+def label(method: Any) -> str:
+    """The name of a construction (or kernel) and its options that are not the usual ones: "ag marginal"."""
+    return " ".join([method.name, *(_option(name, value) for name, value in unusual(method).items())])
 
 
-def unusual(construction: Construction) -> dict[str, Any]:
+def unusual(method: Any) -> dict[str, Any]:
     """The options that were set."""
-    values = {
-        field.name: (getattr(construction, field.name), field.default) for field in dataclasses.fields(construction)
-    }
+    values = {field.name: (getattr(method, field.name), field.default) for field in dataclasses.fields(method)}
     return {name: value for name, (value, usual) in values.items() if value != usual}
 
 
