@@ -1,0 +1,395 @@
+"""Numbers of sampled texts: how varied they are, how new, how often they stutter, and what another model says of them.
+
+The units are words (runs of letters and digits, other signs one by one), or whatever `tokens` cuts a text into.
+
+    self-BLEU    the mean over texts of BLEU against all the others, in 0 … 1; high where texts repeat one another:
+                 min(1, e^(1 − r/c)) · (Π_{k=1…n} p_k)^(1/n)
+                 p_k = Σ_g min(count(g), most of g in one other text) / Σ_g count(g), over the k-grams g of the text; an
+                 empty numerator counts as 0.1 (method 1 of Chen and Cherry), orders longer than the text are left out
+                 c: words of the text; r: of the other text nearest to it in length, the shorter of two
+    distinct-n   different n-grams / n-grams, over all texts; falls as texts are added
+    novelty-n    the share of n-grams, each occurrence counted, that stand nowhere in a reference
+    stutter      the share of words with a left neighbour that are equal to it
+    entropy      −Σ f log₂ f over the frequencies of words, in bits; too low where there are few words
+
+No n-gram goes over the end of a text, or of a line of the reference. A reference is read once, line by line, and only
+the n-grams of the texts are kept, by number, so memory does not grow with it and nothing is confused by a hash.
+
+None of these numbers is good or bad alone: a sampler of one good sentence is fluent and has self-BLEU 1, one of random
+words is varied. Compare samples of one size, and read fluency (`judge`) and variety together.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import math
+import re
+import shutil
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from besag import noise
+from besag.engine import Engine
+from besag.errors import BesagError, require
+from besag.joints.pair_show import aligned
+from besag.scores import method
+from besag.scores.record import json_number
+from besag.scores.scoring import Scoring
+from besag.scores.show import amount, counted, number, wrapped
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+Judge: TypeAlias = Engine | Callable[[list[str]], Iterable[float | Sequence[float] | Floats]]
+
+WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
+ORDERS = 4
+SMOOTHING = 0.1  # matches, where there are none
+MOST = 1000  # texts that are compared with one another
+BLOCK = 1 << 18  # words of a reference that are looked up at a time
+OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+
+
+def words(text: str) -> list[str]:
+    """Runs of letters and digits, with an apostrophe inside; every other sign for itself."""
+    return WORD.findall(text)
+
+
+class Rate(NamedTuple):
+    value: float
+    error: float  # standard error, texts taken as independent; nan for one text
+
+
+class Judged(NamedTuple):
+    """What another model says of the texts."""
+
+    texts: int  # that it gave a probability
+    refused: int  # and that it did not
+    word_nats: Rate  # −log p a word of ours, so that judges with different tokens compare
+    bits_per_character: float
+    token_perplexity: float  # by the judge's own tokens; nan where it tells no tokens
+
+    @property
+    def perplexity(self) -> float:
+        """A word."""
+        return math.exp(self.word_nats.value) if self.word_nats.value < 700 else math.inf
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TextReport:
+    texts: int
+    empty: int  # texts without a word, left out of everything else
+    words: int
+    kinds: int  # different words
+    lengths: tuple[float, float, float, float, float]  # words a text: mean, sd, least, median, most
+    characters: float  # a text, mean
+    distinct: tuple[float, ...]  # of orders 1 … n
+    self_bleu: float
+    compared: int  # texts that were compared for it
+    stutter: Rate
+    entropy: float  # bits a word
+    novelty: tuple[float, ...] | None = None  # of orders 1 … n
+    judged: Judged | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        judged = None
+        if self.judged is not None:
+            judged = {
+                "texts": self.judged.texts,
+                "refused": self.judged.refused,
+                "word_nats": json_number(self.judged.word_nats.value),
+                "word_nats_error": json_number(self.judged.word_nats.error),
+                "perplexity": json_number(self.judged.perplexity),
+                "bits_per_character": json_number(self.judged.bits_per_character),
+                "token_perplexity": json_number(self.judged.token_perplexity),
+            }
+        return {
+            "texts": self.texts,
+            "empty": self.empty,
+            "words": self.words,
+            "kinds": self.kinds,
+            "lengths": dict(
+                zip(("mean", "sd", "least", "median", "most"), map(json_number, self.lengths), strict=True)
+            ),
+            "characters": json_number(self.characters),
+            "self_bleu": json_number(self.self_bleu),
+            "compared": self.compared,
+            "distinct": [json_number(value) for value in self.distinct],
+            "novelty": None if self.novelty is None else [json_number(value) for value in self.novelty],
+            "stutter": json_number(self.stutter.value),
+            "stutter_error": json_number(self.stutter.error),
+            "entropy": json_number(self.entropy),
+            "judged": judged,
+        }
+
+    def to_pandas(self) -> DataFrame:
+        """One row with a column a number."""
+        pandas = require("pandas", extra="eval")
+        flat: dict[str, Any] = {}
+        for name, value in self.to_dict().items():
+            if isinstance(value, dict):
+                flat.update({f"{name}_{key}": part for key, part in value.items()})
+            elif isinstance(value, list):
+                flat.update({f"{name}_{order}": part for order, part in enumerate(value, 1)})
+            else:
+                flat[name] = value
+        frame: DataFrame = pandas.DataFrame([flat])
+        return frame
+
+    def __repr__(self) -> str:
+        mean, sd, least, median, most = self.lengths
+        rows = [
+            ["words a text", f"{number(mean, 1)} ± {number(sd, 1)}", f"{least:g} to {most:g}, median {median:g}"],
+            ["self-BLEU", number(self.self_bleu, 3), f"{counted(self.compared, 'text')}; lower is more varied"],
+            ["distinct-n", " ".join(number(x, 3) for x in self.distinct), f"n = 1 … {len(self.distinct)}"],
+        ]
+        if self.novelty is not None:
+            rows.append(["novelty-n", " ".join(number(x, 3) for x in self.novelty), "n-grams not in the reference"])
+        rows += [
+            ["stutter", f"{self.stutter.value:.2%}{_error(self.stutter.error)}", "words equal to their left neighbour"],
+            ["entropy", number(self.entropy), f"bits a word, {self.kinds:,} different ones"],
+        ]
+        if self.judged is not None:
+            nats = f"{number(self.judged.word_nats.value)} nats a word"
+            rows.append(["perplexity", amount(self.judged.perplexity), f"a word, by the judge: {nats}"])
+            rows.append(["", number(self.judged.bits_per_character), "bits a character"])
+            if self.judged.token_perplexity == self.judged.token_perplexity:
+                rows.append(["", amount(self.judged.token_perplexity), "perplexity a token of the judge"])
+        facts = [counted(self.texts, "text"), counted(self.words, "word")]
+        if self.empty:
+            facts.append(f"{self.empty} without a word, left out")
+        if self.judged is not None and self.judged.refused:
+            facts.append(f"the judge gave {counted(self.judged.refused, 'text')} no probability")
+        return f"{aligned(rows, left=(0, 2))}\n\n{wrapped(facts, shutil.get_terminal_size().columns)}"
+
+
+def measure(
+    texts: Sequence[str],
+    *,
+    tokens: Callable[[str], Sequence[Hashable]] = words,
+    n: int = ORDERS,
+    reference: str | Path | Iterable[str] | None = None,
+    judge: Judge | None = None,
+    most: int | None = MOST,
+    seed: int = 0,
+) -> TextReport:
+    """All numbers of some texts, with n-grams of the orders 1 … n.
+
+    `reference` is a file (plain, .gz, .xz or .bz2; a text a line) or any texts, for the novelty. `judge` is the engine
+    of a causal model, or a function from texts to log-probabilities in nats, of a text or of each of its tokens. Of
+    more than `most` texts so many, drawn by `seed`, are compared for the self-BLEU, which grows with their number.
+    """
+    if isinstance(texts, str):
+        raise BesagError(f"expected a list of texts, got the text {texts!r}: write [{texts!r}].")
+    if n < 1:
+        raise BesagError(f"n={n!r}: n-grams have at least one word")
+    cut = [list(tokens(text)) for text in texts]
+    grams = Grams([one for one in cut if one], n)
+    if not len(grams):
+        raise BesagError(f"{counted(len(texts), 'text')} without a word: there is nothing to measure")
+    full = [text for text, one in zip(texts, cut, strict=True) if one]
+    lengths = grams.lengths.astype(np.float64)
+    spread = float(lengths.std(ddof=1)) if len(lengths) > 1 else math.nan
+    shown = (float(lengths.mean()), spread, float(lengths.min()), float(np.median(lengths)), float(lengths.max()))
+    value, compared = self_bleu(cut, n, most=most, seed=seed)
+    return TextReport(
+        texts=len(texts),
+        empty=len(texts) - len(full),
+        words=int(lengths.sum()),
+        kinds=len(grams.known),
+        lengths=shown,
+        characters=float(np.mean([len(text) for text in full])),
+        distinct=grams.distinct(),
+        self_bleu=value,
+        compared=compared,
+        stutter=grams.stutter(),
+        entropy=grams.entropy(),
+        novelty=None if reference is None else grams.novelty(map(tokens, lines(reference))),
+        judged=None if judge is None else judged(judge, full, lengths),
+    )
+
+
+def self_bleu(
+    texts: Iterable[Sequence[Hashable]], n: int = ORDERS, *, most: int | None = None, seed: int = 0
+) -> tuple[float, int]:
+    """The self-BLEU of texts that are cut into words, and of how many; nan for fewer than two."""
+    full = [text for text in texts if len(text)]
+    if most is not None and len(full) > most:
+        turn = np.argsort(noise.uniform(seed, noise.SUBSET, np.arange(len(full))), kind="stable")[:most]
+        full = [full[at] for at in np.sort(turn).tolist()]
+    return (float(Grams(full, n).bleu().mean()) if len(full) > 1 else math.nan), len(full)
+
+
+def stutter(texts: Iterable[Sequence[Hashable]]) -> Rate:
+    """The share of words, or of any tokens, that are equal to their left neighbour."""
+    return Grams([text for text in texts if len(text)], 1).stutter()
+
+
+def lines(source: str | Path | Iterable[str]) -> Iterator[str]:
+    """The lines of a file, or texts as they are."""
+    if not isinstance(source, str | Path):
+        yield from source
+        return
+    path = Path(source)
+    if not path.is_file():
+        raise BesagError(f"there is no file {str(path)!r} to compare with")
+    with OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8") as file:
+        try:
+            yield from file
+        except UnicodeDecodeError as problem:
+            raise BesagError(f"{str(path)!r} is not UTF-8: {problem}") from problem
+
+
+def judged(judge: Judge, texts: list[str], lengths: Floats) -> Judged:
+    """`lengths` (N,) are the words of each text."""
+    parts = _log_probs(judge, texts)
+    if len(parts) != len(texts):
+        raise BesagError(f"the judge was given {len(texts)} texts and answered about {len(parts)}")
+    totals = np.array([float(np.sum(part)) for part in parts])
+    good = np.isfinite(totals)
+    nats, characters = -totals[good], sum(len(text) for text, ok in zip(texts, good, strict=True) if ok)
+    told = all(np.ndim(part) == 1 for part in parts)
+    tokens = sum(np.size(part) for part, ok in zip(parts, good, strict=True) if ok) if told else 0
+    return Judged(
+        int(good.sum()),
+        int((~good).sum()),
+        ratio(nats, lengths[good]),
+        float(nats.sum() / math.log(2) / characters) if characters else math.nan,
+        math.exp(min(float(nats.sum()) / tokens, 700.0)) if tokens else math.nan,
+    )
+
+
+def _log_probs(judge: Judge, texts: list[str]) -> list[float | Sequence[float] | Floats]:
+    if not isinstance(judge, Engine):
+        return list(judge(texts))
+    scoring = Scoring(judge.conditionals, method("causal"), "tokenizer", "", "", " ", math.e, False, False, None, False)
+    scores = scoring.run(judge, texts, len(texts))
+    return [score.log_probs if score.status == "ok" else np.array([math.nan]) for score in scores]
+
+
+def ratio(above: Floats, below: Floats) -> Rate:
+    """Σ above / Σ below over texts, with the error of a ratio of sums."""
+    total = float(below.sum())
+    if not total:
+        return Rate(math.nan, math.nan)
+    value, count = float(above.sum()) / total, len(above)
+    spread = float(((above - value * below) ** 2).sum())
+    return Rate(value, math.sqrt(count / (count - 1) * spread) / total if count > 1 else math.nan)
+
+
+class Grams:
+    """The n-grams of some texts, numbered: an order k gram is the pair of an order k − 1 gram and the next word."""
+
+    def __init__(self, texts: Sequence[Sequence[Hashable]], n: int) -> None:
+        self.n = n
+        self.known: dict[Hashable, int] = {}
+        numbers = [self.known.setdefault(word, len(self.known)) for text in texts for word in text]
+        self.lengths = np.array([len(text) for text in texts], np.int64)  # (N,)
+        self.flat = np.array(numbers, np.int64)  # (T,) all words
+        self.text = np.repeat(np.arange(len(texts)), self.lengths)  # (T,) whose they are
+        self.codes: list[Ints] = []  # of each order above 1, sorted: the place of a code is the number of its gram
+        self.grams = [self.flat]  # of each order: (T,) the number of the gram that begins here, −1 where none fits
+        for order in range(2, n + 1):
+            code, fits = self._code(self.flat, self.text, order)
+            self.codes.append(np.unique(code[fits]))
+            self.grams.append(np.where(fits, np.searchsorted(self.codes[-1], code), -1))
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def _code(self, flat: Ints, text: Ints, order: int, before: Ints | None = None) -> tuple[Ints, NDArray[np.bool_]]:
+        """(T,) the pair (gram before, next word) as one number, and where there is one."""
+        before = self.grams[order - 2] if before is None else before
+        ahead, same = np.full(len(flat), -1), np.zeros(len(flat), bool)
+        last = max(len(flat) - order + 1, 0)
+        ahead[:last] = flat[order - 1 :]
+        same[:last] = text[order - 1 :] == text[:last]
+        return before * len(self.known) + ahead, same & (before >= 0) & (ahead >= 0)
+
+    def distinct(self) -> tuple[float, ...]:
+        kept = [grams[grams >= 0] for grams in self.grams]
+        return tuple(len(np.unique(grams)) / len(grams) if len(grams) else math.nan for grams in kept)
+
+    def entropy(self) -> float:
+        share = np.bincount(self.flat) / len(self.flat)
+        return float(-(share * np.log2(share)).sum())
+
+    def stutter(self) -> Rate:
+        inside = self.text[1:] == self.text[:-1]
+        equal = inside & (self.flat[1:] == self.flat[:-1])
+        repeated = np.bincount(self.text[1:][equal], minlength=len(self)).astype(np.float64)
+        return ratio(repeated, np.maximum(self.lengths - 1, 0).astype(np.float64))
+
+    def bleu(self) -> Floats:
+        """(N,) of each text against all others."""
+        logs, orders = np.zeros(len(self)), np.zeros(len(self))
+        for grams in self.grams:
+            fits = grams >= 0
+            pair, counts = np.unique(grams[fits] * len(self) + self.text[fits], return_counts=True)
+            gram, text = pair // len(self), pair % len(self)
+            order = np.lexsort((-counts, gram))  # of each gram the text that has most of it first
+            gram, text, counts = gram[order], text[order], counts[order]
+            first = np.append(True, gram[1:] != gram[:-1]) if len(gram) else np.zeros(0, bool)
+            highest = counts[first][np.cumsum(first) - 1]
+            runner_up = np.where(np.append(~first[1:], False), np.append(counts[1:], 0), 0)
+            elsewhere = np.where(first, runner_up, highest)  # most of the gram in one *other* text
+            matches = np.bincount(text, np.minimum(counts, elsewhere), len(self))
+            total = np.bincount(text, counts, len(self))
+            has = total > 0
+            logs[has] += np.log(np.maximum(matches, SMOOTHING * (matches == 0))[has] / total[has])
+            orders += has
+        nearest = self._nearest_lengths()
+        return np.asarray(np.exp(np.minimum(0.0, 1 - nearest / self.lengths) + logs / orders))
+
+    def _nearest_lengths(self) -> Ints:
+        """(N,) the length of the other text whose length is nearest."""
+        kinds, which, counts = np.unique(self.lengths, return_inverse=True, return_counts=True)
+        nearest = kinds.copy()
+        for at in np.flatnonzero(counts == 1).tolist():
+            others = np.delete(kinds, at)
+            nearest[at] = others[np.abs(others - kinds[at]).argmin()]  # the first, so the shorter of two
+        return nearest[which]
+
+    def novelty(self, reference: Iterable[Sequence[Hashable]]) -> tuple[float, ...]:
+        """Of each order, the share of n-grams that no text of the reference holds."""
+        seen = [np.zeros(len(self.known), bool), *(np.zeros(len(codes), bool) for codes in self.codes)]
+        for flat, text in self._blocks(reference):
+            grams = flat
+            for order in range(1, self.n + 1):
+                if order > 1:
+                    code, fits = self._code(flat, text, order, grams)
+                    at = np.minimum(np.searchsorted(self.codes[order - 2], code), len(self.codes[order - 2]) - 1)
+                    fits &= self.codes[order - 2][at] == code if len(self.codes[order - 2]) else False
+                    grams = np.where(fits, at, -1)
+                seen[order - 1][grams[grams >= 0]] = True
+        found = []
+        for grams, known in zip(self.grams, seen, strict=True):
+            kept = grams[grams >= 0]
+            found.append(float(1 - known[kept].mean()) if len(kept) else math.nan)
+        return tuple(found)
+
+    def _blocks(self, reference: Iterable[Sequence[Hashable]]) -> Iterator[tuple[Ints, Ints]]:
+        """Words of the reference by number, −1 for those that no text has, and which line they stand in."""
+        number, block, lengths = self.known.get, list[Sequence[Hashable]](), 0
+        for line in chain(reference, (None,)):
+            if line is not None:
+                block.append(line)
+                lengths += len(line)
+            if block and (line is None or lengths >= BLOCK):
+                flat = np.fromiter((number(word, -1) for words in block for word in words), np.int64, lengths)
+                yield flat, np.repeat(np.arange(len(block)), [len(words) for words in block])
+                block, lengths = [], 0
+
+
+def _error(error: float) -> str:
+    return "" if error != error else f" ± {error:.2%}"
