@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from besag.errors import BesagError
 
 KIND = "besag length model"
+MOST = 100_000  # tokens of a drawn length: where rounding keeps the sum of p(n) below a height, a draw must end
 MOST_SHAPE = 1e4  # beyond it a negative binomial is a Poisson distribution, and lgamma loses its digits
 
 
@@ -73,6 +74,14 @@ class LengthModel:
             smoothed = math.log(self.counts[n] + math.exp(smoothed))
         return smoothed - math.log(self.n_texts + self.alpha)
 
+    def quantile(self, height: float) -> int:
+        """The smallest n with P(at most n tokens) ≥ height, for a height in (0, 1): a draw, where height is noise."""
+        n, below = 1, math.exp(self.log_prob(1))
+        while below < height and n < MOST:
+            n += 1
+            below += math.exp(self.log_prob(n))
+        return n
+
     def save(self, path: str | Path) -> None:
         """Write a JSON file."""
         content = {
@@ -116,10 +125,11 @@ class LengthModel:
     def __str__(self) -> str:
         tokens = sum(n * count for n, count in self.counts.items())
         texts = f"{self.n_texts:,} text" + ("s" if self.n_texts > 1 else "")
+        alpha = f"{self.alpha:,.0f}" if self.alpha >= 100 else f"{self.alpha:.3g}"
         return (
             f"p(n) from {texts}{f' in tokens of {self.fitted_with}' if self.fitted_with else ''}: "
             f"{min(self.counts)} to {max(self.counts)} tokens, {tokens / self.n_texts:.1f} on average; "
-            f"smoothed with weight α = {self.alpha:.3g} towards a negative binomial of shape {self.shape:.3g}"
+            f"smoothed with weight α = {alpha} towards a negative binomial of shape {self.shape:.3g}"
         )
 
 

@@ -34,6 +34,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from besag.errors import BesagError
+from besag.masks.bends import bends
 from besag.masks.law import Statistics
 from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
@@ -42,7 +43,6 @@ from besag.training.objectives.mdlm import checked_floor, fared, per_token, with
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective
 
 TIME, HIDE = 68, 69  # streams of noise
-STEEPEST = 0.9  # largest |λπh|: every token keeps at least a tenth of the even rate at every time
 
 
 @OBJECTIVES.register
@@ -110,15 +110,6 @@ class Spindle(Objective):
         plain = -answer.gather(1, own)[:, 0]
         true_rate = rate.gather(1, own)[:, 0]
         return true_rate * plain + (answer.exp() * rate).sum(-1) - true_rate, plain
-
-
-def bends(counts: Tensor, strength: float) -> Tensor:
-    """(V,) λ h_v from counts (V,); a token never seen counts as seen half a time."""
-    share = counts.clamp(min=0.5) / counts.sum()
-    information = -share.clamp(max=0.999).log()
-    mean = (counts / counts.sum() * information).sum()
-    bend: Tensor = strength * (1 - mean / information)
-    return bend.clamp(-STEEPEST / pi, STEEPEST / pi)
 
 
 def masked_by(time: Tensor, bend: Tensor) -> Tensor:

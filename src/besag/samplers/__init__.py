@@ -1,0 +1,22 @@
+"""Every way a masked model can speak: one file a kernel, one shape (`kernel.py`). Importing it registers them."""
+
+from besag.samplers import (  # noqa: F401 (they register themselves)
+    adaptive,
+    ancestral,
+    block_gibbs,
+    entropy_bound,
+    first_hitting,
+    gibbs,
+    grouped,
+    mask_predict,
+    metropolis,
+    ordered,
+    refine,
+    remask,
+    semi_ar,
+    spindle,
+    tempering,
+)
+from besag.samplers.kernel import KERNELS, Canvas, Info, Kernel, Noise, State, kernel, register
+
+__all__ = ["KERNELS", "Canvas", "Info", "Kernel", "Noise", "State", "kernel", "register"]

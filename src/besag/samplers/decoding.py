@@ -1,0 +1,155 @@
+"""What decoders share: drawing at many places of many chains from one pass, taking the foremost, what they refuse.
+
+Knows no order and no schedule: which places are drawn when is each kernel's own matter.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from besag.engine import Engine
+from besag.errors import BesagError, nearest
+from besag.samplers.drawing import Drawing, draw
+from besag.samplers.kernel import DRAW, AnyState, Canvas, Noise, State, hidden, refuse_no_places
+
+Pick = Literal["sample", "argmax"]
+PICKS = ("sample", "argmax")
+MEASURES = {"entropy": "entropy", "margin": "margin", "confidence": "best"}  # the field of `Drawn` that each looks at
+
+
+def foremost(turn: Tensor, among: Tensor, size: int | Tensor) -> Tensor:
+    """(C, L) the `size` (one number, or (C,)) places of each chain whose turn is least; of equals, the first place."""
+    # An answer that is NaN is reported by `Engine.check`; it must not keep a place from ever being taken.
+    turn = torch.where(among, turn.nan_to_num(), torch.inf)
+    rank = turn.argsort(dim=1, stable=True).argsort(1)
+    within: Tensor = rank < (size[:, None] if isinstance(size, Tensor) else size)
+    return among & within
+
+
+class Answers(NamedTuple):
+    """What came of asking about some places of each chain. Numbers at places that were not asked mean nothing."""
+
+    token: Tensor  # (C, L)
+    log_prob: Tensor  # (C, L) of the token, under the law that it was drawn from
+    turn: Tensor | None  # (C, L) the surer the model is of a place, in the wanted measure, the less
+    passes: Tensor  # (C,) on the host
+
+
+def fill(
+    engine: Engine,
+    noise: Noise,
+    state: AnyState,
+    shown: Tensor,
+    where: Tensor,
+    pick: Pick,
+    how: Drawing,
+    *,
+    measure: str | None = None,
+    alone: bool = False,
+) -> Answers:
+    """A token at each place of `where` (C, L), given `shown` (C, L): one pass a chain, none where nothing is asked.
+
+    `measure` is an order that looks at the rows: `turn` then says in which order it takes the places. With `alone` each
+    place is asked in a copy of its chain where it is hidden too: one pass a place.
+    """
+    device, asks = shown.device, where.cpu()
+    row, place = asks.nonzero(as_tuple=True)  # (M,) each, sorted by chain
+    if not len(row):
+        nothing = torch.zeros(shown.shape, device=device)
+        return Answers(shown, nothing, nothing, torch.zeros(len(shown), dtype=torch.long))
+    at = row.to(device), place.to(device)
+    if alone:
+        every = torch.arange(len(row))
+        mask = torch.tensor(state.canvas.mask_id, device=device)
+        sequences, sequence = shown[at[0]].index_put((every.to(device), at[1]), mask), every
+    else:
+        asked = asks.any(1)  # (C,)
+        sequences, sequence = shown[asked.to(device)], (asked.cumsum(0) - 1)[row]
+    drawn = draw(
+        engine,
+        sequences,
+        sequence,
+        place,
+        noise.asks(DRAW, state.step, row, place) if pick == "sample" else None,
+        drawing=how,
+        allowed=state.canvas.allowed,
+        want=(MEASURES[measure],) if measure else (),
+    )
+
+    def spread(values: Tensor) -> Tensor:
+        return values.new_zeros(shown.shape).index_put(at, values)
+
+    turn = None
+    if measure:
+        value = getattr(drawn, MEASURES[measure])
+        turn = spread(value if measure == "entropy" else -value)
+    return Answers(spread(drawn.token), spread(drawn.log_prob), turn, asks.sum(1) if alone else asks.any(1).long())
+
+
+def hidden_at_first(canvas: Canvas) -> Tensor:
+    """(C, L) on the host: the places to be filled. A free place that shows a token keeps it."""
+    return ((canvas.ids == canvas.mask_id) & canvas.free).cpu()
+
+
+def never_the_mask(canvas: Canvas, width: int) -> Canvas:
+    """The canvas, with the mask itself among what may not be written: else a place could be revealed as hidden."""
+    if canvas.mask_id >= width:
+        return canvas
+    words = torch.arange(width, device=canvas.ids.device) != canvas.mask_id  # (V,)
+    return canvas._replace(allowed=words if canvas.allowed is None else canvas.allowed & words)
+
+
+def drawn_at(
+    engine: Engine, noise: Noise, ids: Tensor, canvas: Canvas, chosen: Tensor, step: int, drawing: Drawing
+) -> tuple[Tensor, Tensor]:
+    """Draw the `chosen` places (C, L; on the host) of ids (C, L), all from one pass for each chain that has any.
+
+    Returns ids with the tokens in place, and (C, L) the log-probability of each, 0 elsewhere. `step` is the noise's.
+    """
+    row, place = chosen.nonzero(as_tuple=True)  # (M,) each
+    if not len(row):
+        return ids, torch.zeros(ids.shape, device=ids.device)
+    asked = chosen.any(1)  # (C,)
+    among = asked.cumsum(0) - 1  # (C,) of each chain that is asked about, its number among them
+    uniform = noise.asks(DRAW, step, row, place)
+    shown = ids[asked.to(ids.device)] if not bool(asked.all()) else ids
+    drawn = draw(engine, shown, among[row], place, uniform, drawing=drawing, allowed=canvas.allowed)
+    at = row.to(ids.device), place.to(ids.device)
+    log_prob = torch.zeros(ids.shape, dtype=drawn.log_prob.dtype, device=ids.device)
+    return ids.index_put(at, drawn.token), log_prob.index_put(at, drawn.log_prob)
+
+
+# ---- what the decoders refuse, each in the same words
+
+
+def drawing(pick: str, temperature: float, top_k: int | None, top_p: float | None) -> Drawing:
+    """How tokens are drawn; the likeliest one is not drawn at all, so nothing about drawing may be said with it."""
+    refuse_unknown("pick", pick, PICKS)
+    how = Drawing(temperature, top_k, top_p)
+    if pick == "argmax" and not how.plain:
+        raise BesagError(
+            f"pick='argmax' takes the likeliest token, so there is nothing for temperature={temperature!r}, "
+            f"top_k={top_k!r}, top_p={top_p!r} to act on: leave them out, or give pick='sample'"
+        )
+    return how
+
+
+def refuse_unknown(option: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise BesagError(f"{option}={value!r}: give one of {', '.join(known)}.{nearest(str(value), known)}")
+
+
+def refuse_nothing_hidden(canvas: Canvas) -> None:
+    refuse_no_places(canvas)
+    if not most_hidden(canvas):
+        raise BesagError(
+            "no free place is hidden, and this kernel fills hidden places only: give a text with a mask, or a length"
+        )
+
+
+def most_hidden(canvas: Canvas) -> int:
+    """How many places are hidden in the chain that has most of them."""
+    return int(hidden(State(canvas.ids, canvas, 0)).sum(1).max())

@@ -1,0 +1,137 @@
+"""Which token: the law that a token is drawn from, given the model's logits at a place, and the draw itself.
+
+    law(v) ∝ exp(logit_v / temperature) over the tokens that are allowed there,
+             cut to the top_k likeliest, then to the fewest whose probabilities reach top_p
+
+A draw inverts the distribution function in float64 at a given number in (0, 1). (Adding Gumbel noise in float32 draws
+from a law of lower entropy than it says.) Everything runs where the logits are, chunk by chunk, and only what is asked
+for is kept. Knows no chain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from besag.conditionals.contract import Questions
+from besag.engine import Engine
+from besag.errors import BesagError
+from besag.reductions import Chunk, invert
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Options that a kernel offers beside its own, as fields with these names."""
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.temperature > 0 or self.temperature == torch.inf:
+            raise BesagError(
+                f"temperature={self.temperature!r}: give a number above 0; 1 draws from the model's own law, and the "
+                "nearer to 0, the more surely the likeliest token is taken"
+            )
+        if self.top_k is not None and self.top_k < 1:
+            raise BesagError(f"top_k={self.top_k!r}: keep at least 1 token, or None to keep all")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise BesagError(f"top_p={self.top_p!r}: the share of probability to keep is above 0 and at most 1")
+
+    @property
+    def plain(self) -> bool:
+        """Is the law the model's own, as far as tokens are allowed?"""
+        return self.temperature == 1 and self.top_k is None and self.top_p in (None, 1)
+
+    def law(self, logits: Tensor, allowed: Tensor | None = None) -> Tensor:
+        """Log-probabilities, (m, V), from logits (m, V); `allowed` is (V,) or (m, V) bool."""
+        if allowed is not None:
+            logits = logits.masked_fill(~allowed, -torch.inf)
+        if self.temperature != 1:
+            logits = logits / self.temperature
+        if self.top_k is not None and self.top_k < logits.shape[-1]:
+            least = logits.topk(self.top_k).values[:, -1:]
+            logits = logits.masked_fill(logits < least, -torch.inf)  # equals of the last one stay
+        log_probs = torch.log_softmax(logits, -1)
+        if self.top_p is not None and self.top_p < 1:
+            values, order = log_probs.sort(descending=True, stable=True)
+            before = values.exp().cumsum(-1) - values.exp()  # (m, V) what the likelier ones hold together
+            kept = torch.zeros_like(log_probs, dtype=torch.bool).scatter(1, order, before < self.top_p)
+            log_probs = torch.log_softmax(log_probs.masked_fill(~kept, -torch.inf), -1)
+        return log_probs
+
+
+class Drawn(NamedTuple):
+    """What came of M asks. Fields that were not wanted are None."""
+
+    token: Tensor  # (M,) drawn, or the likeliest
+    log_prob: Tensor  # (M,) of the token, under the law that it was drawn from
+    entropy: Tensor | None = None  # (M,) of that law, in nats
+    best: Tensor | None = None  # (M,) the log-probability of its likeliest token: "confidence"
+    margin: Tensor | None = None  # (M,) p(likeliest) − p(second)
+    target: Tensor | None = None  # (M,) the log-probability of the target asked about, under that law
+    row: Tensor | None = None  # (M, V) the law itself
+
+
+def draw(
+    engine: Engine,
+    ids: Tensor,
+    row: Tensor,
+    place: Tensor,
+    uniform: Tensor | None,
+    *,
+    drawing: Drawing = Drawing(),  # noqa: B008
+    allowed: Tensor | None = None,
+    target: Tensor | None = None,
+    want: tuple[str, ...] = (),
+) -> Drawn:
+    """Ask about (sequence, place) pairs, sorted by sequence, of ids (N, L), and draw a token at each.
+
+    `uniform` (M,) is the noise of the draws; None takes the likeliest token instead. `allowed` is the canvas's. `want`
+    names further fields of `Drawn` ("entropy", "best", "margin", "row"); `target` (M,) asks for its log-probability.
+    One pass through the network for each sequence that is asked about.
+    """
+    kept = engine.ask(Questions(ids, row, place), _Draw(drawing, place, uniform, allowed, target, want))
+    return Drawn(**{name: kept.get(name) for name in Drawn._fields})  # type: ignore[arg-type]
+
+
+def sample(log_probs: Tensor, uniform: Tensor) -> Tensor:
+    """(m,) one token from each law (m, V), by inverting its distribution function at `uniform` (m,), in float64."""
+    return invert(log_probs.exp(), uniform)
+
+
+@dataclass(frozen=True, eq=False)
+class _Draw:
+    """The reduction: holds something for each ask, so it serves one call of `Engine.ask`."""
+
+    drawing: Drawing
+    place: Tensor
+    uniform: Tensor | None
+    allowed: Tensor | None
+    target: Tensor | None
+    want: tuple[str, ...]
+
+    def __call__(self, chunk: Chunk) -> dict[str, Tensor]:
+        device, asks = chunk.logits.device, chunk.asks
+        allowed = self.allowed
+        if allowed is not None and allowed.ndim == 2:
+            allowed = allowed[self.place[asks].to(device)]  # (m, V)
+        law = self.drawing.law(chunk.per_ask(chunk.logits), allowed)  # (m, V)
+        best, likeliest = law.max(-1)
+        token = likeliest if self.uniform is None else sample(law, self.uniform[asks])
+        kept: dict[str, Any] = {"token": token, "log_prob": law.gather(1, token[:, None])[:, 0]}
+        if "best" in self.want:
+            kept["best"] = best
+        if "entropy" in self.want:
+            kept["entropy"] = torch.special.entr(law.exp()).sum(-1)
+        if "margin" in self.want:
+            two = law.topk(min(2, law.shape[1])).values.exp()
+            kept["margin"] = two[:, 0] - (two[:, 1] if two.shape[1] > 1 else 0)
+        if "row" in self.want:
+            kept["row"] = law
+        if self.target is not None:
+            kept["target"] = law.gather(1, self.target[asks].to(device)[:, None])[:, 0]
+        return kept

@@ -1,0 +1,136 @@
+"""Steps made one after the other, and what is kept of them.
+
+    walk(engine, kernel, canvas, noise, …)      state after state
+    Trace                                       what the steps told, (C, S) each, and the sequences kept on the way
+
+A state is saved and read back as plain arrays, so that a chain goes on where it stopped as if it never had: noise is a
+function of the step's number. Knows no text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from besag.engine import Engine
+from besag.errors import BesagError
+from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise
+
+SWEEPS = 10  # of a chain, when nobody says how long it is to run
+LOOK = 64  # steps between two looks for NaN, each of which waits for the device
+
+
+def walk(
+    engine: Engine,
+    kernel: Kernel,
+    canvas: Canvas,
+    noise: Noise,
+    steps: int | None = None,
+    state: Any = None,
+) -> Iterator[tuple[Any, Info | None]]:
+    """The state at the start (with no info), then after each step, until `steps` are made or a decoder is done.
+
+    `state` goes on from an earlier one. A chain makes SWEEPS steps for each free place if it is not told how many.
+    """
+    if steps is not None and steps < 1:
+        raise BesagError(f"steps={steps!r}: make at least 1 step.")
+    kernel.check(canvas)
+    limit = engine.conditionals.max_length
+    if limit is not None and canvas.ids.shape[1] > limit and not kernel.long:
+        raise BesagError(
+            f"{canvas.ids.shape[1]} tokens are to be sampled together, and {engine.conditionals.name!r} sees {limit}: "
+            "take fewer, or the kernel 'semi_ar', which moves a window over long text."
+        )
+    if steps is None and not kernel.ends:
+        steps = SWEEPS * int(canvas.free.sum(1).max())
+    if state is None:
+        state = kernel.init(engine, noise, canvas)
+    yield state, None
+    while (steps is None or state.step < steps) and not kernel.done(state):
+        state, info = kernel.step(engine, noise, state)
+        if state.step % LOOK == 0:
+            engine.check()
+        yield state, info
+    engine.check()
+
+
+@dataclass
+class Trace:
+    """What is kept of a run: numbers of every step, sequences of every `every`-th."""
+
+    every: int | None
+    told: dict[str, list[Tensor]] = field(default_factory=dict)  # (C,) a step
+    steps: list[int] = field(default_factory=list)  # the steps whose sequences are kept
+    ids: list[Tensor] = field(default_factory=list)  # (C, L) each
+
+    def add(self, state: AnyState, info: Info | None) -> None:
+        if info is not None:
+            for name, value in {"changed": info.changed, "passes": info.passes, **info.more}.items():
+                self.told.setdefault(name, []).append(value)
+        if self.every is not None and state.step % self.every == 0:
+            self.steps.append(state.step)
+            self.ids.append(state.ids)
+
+    def numbers(self) -> dict[str, NDArray[Any]]:
+        """(C, S) each, by name."""
+        return {name: torch.stack(values, 1).numpy(force=True) for name, values in self.told.items()}
+
+    def sequences(self) -> NDArray[np.int64]:
+        """(C, K, L) at the steps that were kept."""
+        return torch.stack(self.ids, 1).numpy(force=True)
+
+
+# ---- a state on disk
+
+
+def save(state: Any, path: str | Path, about: dict[str, Any]) -> None:
+    """Write a state as arrays, with what it is the state of; whole, or not at all."""
+    path = Path(path)
+    draft = path.with_name(path.name + ".unfinished")
+    arrays: dict[str, Any] = dict(_arrays(state, ""))
+    with open(draft, "wb") as file:
+        np.savez(file, about=np.array(json.dumps(about)), **arrays)
+    draft.replace(path)
+
+
+def restore(like: Any, path: str | Path) -> tuple[Any, dict[str, Any]]:
+    """The state that was saved, and what of; `like` is a state of the same kernel on the same canvas, as of `init`."""
+    try:
+        with np.load(path) as file:
+            arrays = dict(file)
+            return _filled(like, "", arrays), json.loads(str(arrays["about"]))
+    except (OSError, ValueError, KeyError) as problem:
+        raise BesagError(f"{str(path)!r} holds no state of this kernel on this canvas: {problem}") from problem
+
+
+def _arrays(value: Any, name: str) -> Iterator[tuple[str, NDArray[Any]]]:
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        for part in value._fields:
+            yield from _arrays(getattr(value, part), f"{name}.{part}")
+    elif isinstance(value, Tensor):
+        yield name, value.numpy(force=True)
+    elif value is not None:
+        yield name, np.asarray(value)
+
+
+def _filled(like: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
+    """The same structure with what was saved; a part that was not saved was None."""
+    if isinstance(like, tuple) and hasattr(like, "_fields"):
+        parts = [_filled(getattr(like, part), f"{name}.{part}", arrays) for part in like._fields]
+        return type(like)(*parts)
+    if name not in arrays:
+        return None
+    found = arrays[name]
+    if isinstance(like, Tensor):
+        if like.shape[1:] != found.shape[1:] and like.ndim == found.ndim:
+            raise ValueError(f"{name[1:]} has the shape {found.shape}, not {tuple(like.shape)}")
+        return torch.from_numpy(found).to(like.device)
+    return found.item() if found.ndim == 0 else torch.from_numpy(found)

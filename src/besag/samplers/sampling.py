@@ -1,0 +1,160 @@
+"""From a text or a length to chains: sheets are made, chains of one sheet run together, results put in order.
+
+Noise belongs to a chain by its number, so neither the other chains nor their lengths change what it draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from besag import noise as counters
+from besag.engine import Engine
+from besag.errors import BesagError
+from besag.joints.pair_show import label
+from besag.joints.places import Position
+from besag.samplers.chain import Chain
+from besag.samplers.constraints import Constraint, allowed
+from besag.samplers.kernel import START, Kernel, Noise
+from besag.samplers.record import Record
+from besag.samplers.run import Trace, walk
+from besag.samplers.sheet import Sheet, allowed_tokens, blank, template
+from besag.scores import LengthModel
+
+Watch: TypeAlias = Callable[[int, list[int], Callable[[], list[str]]], None]  # the step, chains, and their texts
+
+
+def sample(
+    engine: Engine,
+    text: str | None,
+    kernel: Kernel,
+    *,
+    chains: int = 4,
+    steps: int | None = None,
+    length: int | LengthModel | None = None,
+    end: str = "",
+    free: Literal["all"] | Sequence[Position] | None = None,
+    keep: Sequence[Position] = (),
+    outcomes: Literal["text", "all"] = "text",
+    constraints: Sequence[Constraint] = (),
+    every: int | None = None,
+    seed: int = 0,
+    watch: Watch | None = None,
+    record: str | Path | None = None,
+    resume: bool = False,
+) -> Chain:
+    """Run chains on the free places of a text, or, without one, on `length` places from nothing.
+
+    `watch` is shown the texts after every step. `record` is a file for what they say on the way, from which `resume`
+    goes on; the chain that is returned then tells of the steps made now.
+    """
+    conditionals = engine.conditionals
+    if conditionals.sees != "both":
+        raise BesagError(f"{conditionals.name!r} sees the left side of a place only: kernels need a masked model.")
+    if isinstance(chains, bool) or not isinstance(chains, int) or chains < 1:
+        raise BesagError(f"chains={chains!r}: run at least 1 chain.")
+    if every is not None and every < 1:
+        raise BesagError(f"every={every!r}: keep the text of every step (1), every second (2), …, or of none (None).")
+    if (text is None) == (length is None):
+        given = "both were given" if text is not None else "neither was given"
+        raise BesagError(f"give a text with masks, or a length to sample from nothing; {given}.")
+    if constraints and outcomes != "text":
+        raise BesagError(f"constraints are on text, and outcomes={outcomes!r} draws special tokens too: leave one out.")
+    if text is not None:
+        sheets = {0: template(conditionals, text, free=free, keep=keep, long=kernel.long)}
+        of = np.zeros(chains, dtype=np.int64)
+    else:
+        assert length is not None
+        of = lengths(length, chains, seed)
+        sheets = {n: blank(conditionals, n, end=end, long=kernel.long) for n in np.unique(of).tolist()}
+    if record is not None and len(sheets) > 1:
+        raise BesagError("chains of several lengths cannot be recorded into one file: give one length.")
+    if resume and record is None:
+        raise BesagError("resume=True goes on with a recorded run: say which file (record=…).")
+    about = {
+        "kernel": label(kernel), "text": text, "chains": chains, "seed": seed, "model": conditionals.name,
+        "free": list(next(iter(sheets.values())).at), "every": every or 1,
+    }  # fmt: skip
+    parts = []
+    with ExitStack() as stack:
+        bar = stack.enter_context(closing(engine._bar(len(sheets) * steps if steps else None, "step")))
+        file = record and stack.enter_context(Record(record, about=about, every=every or 1, resume=resume))
+        for key, sheet in sheets.items():
+            members = np.flatnonzero(of == key)
+            noise, trace = Noise(seed, torch.from_numpy(members)), Trace(every)
+            few = allowed(conditionals, sheet, constraints) if constraints else allowed_tokens(conditionals, outcomes)
+            canvas = sheet.canvas(conditionals, len(members), few)
+            begun = file.begin(lambda c=canvas, n=noise: kernel.init(engine, n, c)) if file else None  # type: ignore[misc]
+            for state, info in walk(engine, kernel, canvas, noise, steps, begun):
+                texts = partial(_texts, sheet, state.ids)
+                trace.add(state, info)
+                if file and state is not begun:
+                    file.add(state, info, texts, members.tolist())
+                if watch is not None:
+                    watch(state.step, members.tolist(), texts)
+                bar.update(info is not None)
+            parts.append((members, sheet, state.ids.numpy(force=True), trace))
+    return _chain(engine, text, kernel, seed, parts, chains)
+
+
+def _texts(sheet: Sheet, ids: Tensor) -> list[str]:
+    return [sheet.write(row) for row in ids.numpy(force=True)]
+
+
+def lengths(length: int | LengthModel, chains: int, seed: int) -> NDArray[np.int64]:
+    """(C,) how many places each chain has."""
+    if not isinstance(length, LengthModel):
+        return np.full(chains, length)
+    heights = counters.uniform(seed, START, np.arange(chains))
+    return np.array([length.quantile(height) for height in heights.tolist()])
+
+
+def _chain(
+    engine: Engine,
+    text: str | None,
+    kernel: Kernel,
+    seed: int,
+    parts: list[tuple[NDArray[np.int64], Sheet, NDArray[np.int64], Trace]],
+    chains: int,
+) -> Chain:
+    steps = np.zeros(chains, dtype=np.int64)
+    told = [(members, trace.numbers()) for members, _, _, trace in parts]
+    longest = max((values.shape[1] for _, named in told for values in named.values()), default=0)
+    numbers: dict[str, NDArray[np.float64]] = {}
+    for members, named in told:
+        for name, values in named.items():
+            steps[members] = values.shape[1]
+            whole = numbers.setdefault(name, np.full((chains, longest), np.nan))
+            whole[members, : values.shape[1]] = values
+    found: dict[int, tuple[Any, ...]] = {}
+    vocabulary = engine.conditionals.vocabulary
+    for members, sheet, ids, trace in parts:
+        kept = trace.sequences() if trace.ids else np.zeros((len(members), 0, 1), dtype=np.int64)
+        for chain, row, own in zip(members.tolist(), ids, kept, strict=True):
+            tokens, *kept_tokens = (tuple(vocabulary.token(one[at]) for at in sheet.at) for one in (row, *own))
+            found[chain] = sheet.write(row), tokens, row, tuple(map(sheet.write, own)), tuple(kept_tokens)
+    in_order: Any = list(zip(*(found[chain] for chain in range(chains)), strict=True))
+    return Chain(
+        texts=in_order[0],
+        tokens=in_order[1],
+        ids=in_order[2],
+        template=text,
+        numbers=numbers or {"passes": np.zeros((chains, 0))},
+        steps=steps,
+        kept_steps=tuple(parts[0][3].steps),
+        kept=in_order[3],
+        kept_tokens=in_order[4],
+        kernel=label(kernel),
+        law=kernel.law,
+        seed=seed,
+        model=engine.conditionals.name,
+        dtype=str(engine.conditionals.dtype).removeprefix("torch."),
+    )

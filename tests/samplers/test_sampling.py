@@ -1,0 +1,173 @@
+import json
+
+import numpy as np
+import pytest
+
+import besag
+from besag.errors import BesagError
+from besag.samplers.record import Record
+from besag.samplers.sheet import blank, template
+from besag.scores import LengthModel
+
+
+@pytest.fixture(scope="module")
+def law():
+    weights = np.random.default_rng(1).gamma(0.5, size=(3,) * 4)
+    return besag.load(besag.Table(weights, symbols=["a", "b", "c"]))
+
+
+@pytest.fixture(scope="module")
+def lm():
+    return besag.load(progress=False)
+
+
+# ---- what is written on
+
+
+def test_masks_are_free_and_the_rest_is_written_back_as_it_was(lm):
+    sheet = template(lm.conditionals, "The  [MASK] sat on the [MASK]!")
+    ids = sheet.ids.copy()
+    ids[list(sheet.at)] = [lm.vocabulary.id("▁man"), lm.vocabulary.id("▁table")]
+    assert sheet.write(ids) == "The  man sat on the table!"
+    assert len(sheet.at) == 2
+
+
+def test_places_can_be_named_freed_and_kept(lm):
+    text = "The man sat on the table."
+    everything = template(lm.conditionals, text, free="all")
+    assert len(everything.at) == len(everything.encoded.places)
+    kept = template(lm.conditionals, text, free="all", keep=["man"])
+    assert set(everything.at) - set(kept.at) == set(template(lm.conditionals, text, free=["man"]).at)
+    assert kept.write(kept.ids) == text
+
+
+def test_a_text_from_nothing_has_its_length_and_its_end(lm):
+    sheet = blank(lm.conditionals, 5, end=".")
+    assert len(sheet.at) == 5
+    ids = sheet.ids.copy()
+    ids[list(sheet.at)] = [lm.vocabulary.id(token) for token in ("▁It", "▁was", "▁a", "▁great", "▁day")]
+    assert sheet.write(ids) == "It was a great day."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"text": "a b a b"}, "'a b a b' has no mask, so nothing in it may change: write"),
+        ({"text": "a b a b", "free": "al"}, "free='al': name places in a list, or 'all' of them"),
+        ({"text": "a b c [MASK]", "keep": ["a"], "free": ["a"]}, "everything that is free in .* is to be kept"),
+        ({}, "give a text with masks, or a length to sample from nothing; neither was given"),
+        ({"text": "a [MASK] a b", "length": 4}, "both were given"),
+        ({"length": 0}, "length=0: give the number of tokens to draw, at least 1"),
+        ({"length": 4, "chains": 0}, "chains=0: run at least 1 chain"),
+        ({"length": 4, "steps": 0}, "steps=0: make at least 1 step"),
+        ({"length": 4, "every": 0}, "every=0"),
+        ({"length": 4, "kernel": "gibs"}, "there is no kernel 'gibs'. Did you mean 'gibbs'"),
+        ({"length": 4, "temprature": 1}, "the kernel 'gibbs' has no option 'temprature'.*Did you mean 'temperature'"),
+        ({"length": 4, "temperature": -1}, "temperature=-1: give a number above 0"),
+        ({"length": 4, "resume": True}, "resume=True goes on with a recorded run"),
+        ({"text": "a [MASK] x b"}, "'x'"),
+    ],
+)
+def test_input_that_makes_no_sense(law, arguments, told):
+    with pytest.raises(BesagError, match=told):
+        law.sample(**arguments)
+
+
+def test_a_causal_model_is_refused():
+    causal = besag.Table.random(3, 4, seed=1)
+    causal.sees = "left"
+    with pytest.raises(BesagError, match="sees the left side of a place only"):
+        besag.load(causal).sample(length=4)
+
+
+# ---- chains
+
+
+def test_chains_are_in_order_and_say_what_they_are(law):
+    chain = law.sample("a [MASK] [MASK] b", chains=5, steps=7, seed=3, every=7)
+    assert len(chain) == 5
+    assert all(text.split()[0] == "a" and text.split()[3] == "b" for text in chain)
+    assert chain.passes.tolist() == [7] * 5
+    assert chain.kept_steps == (0, 7)
+    assert [one[-1] for one in chain.kept] == list(chain.texts)
+    again = law.sample("a [MASK] [MASK] b", chains=3, steps=7, seed=3)
+    assert again.texts == chain.texts[:3]
+    assert law.sample("a [MASK] [MASK] b", chains=5, steps=7, seed=4).texts != chain.texts
+    frame = chain.to_pandas()
+    assert frame["text"].tolist() == list(chain)
+    assert frame.attrs["kernel"] == "gibbs"
+    told = chain.to_dict()
+    assert json.loads(json.dumps(told))["chains"][0]["text"] == chain[0]
+    assert "7 forward passes a chain" in repr(chain)
+
+
+def test_lengths_are_drawn_from_their_law_and_do_not_disturb_each_other(lm):
+    lengths = LengthModel.fit([3] * 30 + [5] * 10)
+    chain = lm.sample(kernel="ordered", length=lengths, chains=8, seed=2)
+    sizes = {len(tokens) for tokens in chain.tokens}
+    assert len(sizes) > 1
+    fewer = lm.sample(kernel="ordered", length=lengths, chains=4, seed=2)
+    assert fewer.texts == chain.texts[:4]
+    assert np.isnan(chain.numbers["passes"]).any()  # the short ones end sooner
+    assert chain.passes.tolist() == [len(tokens) for tokens in chain.tokens]
+
+
+def test_a_law_of_lengths_is_drawn_by_its_quantiles():
+    lengths = LengthModel.fit([1, 2, 2, 3, 3, 3, 8])
+    heights = (np.arange(2000) + 0.5) / 2000
+    drawn = np.bincount([lengths.quantile(height) for height in heights], minlength=12) / 2000
+    expected = [0, *(np.exp(lengths.log_prob(n)) for n in range(1, 12))]
+    assert np.abs(drawn[:12] - expected).max() < 1e-3
+
+
+# ---- on disk
+
+
+def test_a_recorded_run_goes_on_as_if_it_had_never_stopped(law, tmp_path):
+    whole, parts = tmp_path / "whole.jsonl", tmp_path / "parts.jsonl"
+    law.sample("a [MASK] [MASK] b", chains=3, steps=20, seed=1, every=2, record=whole)
+    law.sample("a [MASK] [MASK] b", chains=3, steps=9, seed=1, every=2, record=parts)
+    with open(parts, "a") as file:
+        file.write('{"step": 10, "chain": 0, "text": "half a li')  # killed while it wrote
+    chain = law.sample("a [MASK] [MASK] b", chains=3, steps=20, seed=1, every=2, record=parts, resume=True)
+    assert parts.read_text() == whole.read_text()
+    rows = [json.loads(line) for line in whole.read_text().splitlines()]
+    assert [row["step"] for row in rows] == [step for step in range(0, 21, 2) for _ in range(3)]
+    assert [row["text"] for row in rows[-3:]] == list(chain)
+
+
+def test_what_cannot_be_gone_on_with_is_told(law, tmp_path):
+    file = tmp_path / "run.jsonl"
+    settings = {"text": "a [MASK] [MASK] b", "chains": 2, "steps": 4, "record": file}
+    with pytest.raises(BesagError, match="there is no run to go on with"):
+        law.sample(**settings, resume=True)
+    law.sample(**settings)
+    with pytest.raises(BesagError, match="exists already"):
+        law.sample(**settings)
+    with pytest.raises(BesagError, match="is a run with seed 0, and 5 was given"):
+        law.sample(**settings, seed=5, resume=True)
+    with pytest.raises(BesagError, match=r"recorded as \.jsonl or \.parquet"):
+        Record(tmp_path / "run.txt", about={}, every=1)
+    with pytest.raises(BesagError, match="cannot be gone on with"):
+        Record(tmp_path / "run.parquet", about={}, every=1, resume=True)
+    with pytest.raises(BesagError, match="no such folder"):
+        Record(tmp_path / "nowhere" / "run.jsonl", about={}, every=1)
+
+
+def test_a_run_as_parquet(law, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    law.sample("a [MASK] [MASK] b", chains=2, steps=4, record=tmp_path / "run.parquet")
+    rows = parquet.read_table(tmp_path / "run.parquet").to_pylist()
+    assert [row["step"] for row in rows] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+
+
+def test_chains_are_watched_while_they_run(law):
+    seen = []
+    law.sample(length=4, chains=2, steps=3, watch=lambda step, chains, texts: seen.append((step, chains, texts())))
+    assert [step for step, _, _ in seen] == [0, 1, 2, 3]
+    assert seen[0][2] == ["[MASK] [MASK] [MASK] [MASK]"] * 2
+
+
+def test_the_embedded_model_writes_words(lm):
+    chain = lm.sample("The [MASK] sat on the [MASK].", kernel="ordered", chains=3, seed=0)
+    assert all(text.startswith("The ") and " sat on the " in text and "[MASK]" not in text for text in chain)
