@@ -22,6 +22,16 @@ from besag.joints.candidates import automatic
 from besag.joints.fill import Fill, fill
 from besag.joints.pair import PairJoint
 from besag.joints.places import Position, find, token_ids
+from besag.samplers import Kernel
+from besag.samplers import kernel as kernel_named
+from besag.samplers.augment import augment
+from besag.samplers.augmented import Augmentation
+from besag.samplers.chain import Chain
+from besag.samplers.constraints import Constraint, Solutions, solve
+from besag.samplers.edit import Edited, Inversion, edit, invert
+from besag.samplers.normalising import Normalised, normalise
+from besag.samplers.rewrite import Changes
+from besag.samplers.sampling import Watch, sample
 from besag.scores import LengthModel, Method, Score
 from besag.scores import method as method_named
 from besag.scores.choice import Choice
@@ -214,10 +224,88 @@ class LanguageModel:
     def fill(self, text: str, k: int = 5, method: str = "ag", **options: Any) -> Fill:
         """The k likeliest fillings of all masks of a text, taken together: not each mask for itself.
 
-        Options: `candidates` and `outcomes` as for `joint`, `beam` (how many partial fillings a search keeps), and
-        those of the construction. The result says whether it is exact, and over what.
+        `sample=True` (with a `seed`) draws k fillings from the same joint instead. Options: `candidates` and `outcomes`
+        as for `joint`, `beam` (how many partial fillings a search keeps), and those of the construction. The result
+        says whether it is exact, and over what.
         """
         return fill(self.engine, text, k, method=method, **options)
+
+    # ---- writing
+
+    def sample(
+        self,
+        text: str | None = None,
+        kernel: str | Kernel = "gibbs",
+        *,
+        chains: int = 4,
+        steps: int | None = None,
+        length: int | LengthModel | None = None,
+        end: str = "",
+        free: Literal["all"] | Sequence[Position] | None = None,
+        keep: Sequence[Position] = (),
+        outcomes: Literal["text", "all"] = "text",
+        constraints: Sequence[Constraint] = (),
+        every: int | None = None,
+        seed: int = 0,
+        record: str | Path | None = None,
+        resume: bool = False,
+        watch: Watch | None = None,
+        **options: Any,
+    ) -> Chain:
+        """Text from the model: the masks of a text are drawn, or `length` tokens from nothing, by one of the kernels.
+
+        A kernel that ends (a decoder) runs to its end unless `steps` are fewer; a chain makes 10 steps for each free
+        place unless told otherwise. Without masks, `free` names the places that may change ("all" of them), and `keep`
+        those that may not. `length` may be a law of lengths (`lm.length_model`); `end` closes a text from nothing.
+        `constraints` are such as look at each place alone (`besag.samplers.constraints`); see `solve` for others.
+        `every` keeps the text of every so many steps. `record` writes it to a file while the chains run, and `resume`
+        goes on with such a run. Further options belong to the kernel, for example `temperature=0.8, top_p=0.9`
+        (`besag methods gibbs`).
+        """
+        how = kernel if isinstance(kernel, Kernel) else kernel_named(kernel, **options)
+        return sample(
+            self.engine, text, how, chains=chains, steps=steps, length=length, end=end, free=free, keep=keep,
+            outcomes=outcomes, constraints=constraints, every=every, seed=seed, record=record, resume=resume,
+            watch=watch,
+        )  # fmt: skip
+
+    def solve(self, text: str | int, constraints: Sequence[Constraint], **options: Any) -> Solutions:
+        """Fill the masks of a text, or so many places from nothing, so that all constraints hold; or say that none can.
+
+        Options: `solutions` (1; None for all), `sample` with `seed`, `top_k` (50), `budget` of forward passes (1000),
+        `temperature`, `order`.
+        """
+        return solve(self.engine, text, constraints, **options)
+
+    def augment(self, texts: str | Sequence[str], **options: Any) -> Augmentation:
+        """Copies of texts in which some words are others, as similar to the original as `similarity` asks for.
+
+        Options: `copies`, `share` of words, `rounds`, `together`, `keep`, `similarity`, `measure`, `other`, `seed`, and
+        `temperature`, `top_k`, `top_p`.
+        """
+        return augment(self.engine, texts, **options)
+
+    def edit(self, text: str, changes: Changes, **options: Any) -> Edited:
+        """Replace words of a text, or hide them (None), and let the rest follow with the noise of the text itself.
+
+        What need not change stays. Options: `strength` (0 keeps all of the noise), `keep`, `depth`, `steps`,
+        `temperature`, `seed`. `lm.invert` keeps the noise for several edits.
+        """
+        return edit(self.engine, text, changes, **options)
+
+    def invert(self, text: str, **options: Any) -> Inversion:
+        """The noise that makes a text, step by step: `inversion.replay(lm.engine, changes)` edits with it."""
+        return invert(self.engine, text, **options)
+
+    def normalise(self, texts: Sequence[str], within: str | None = None, **options: Any) -> list[Normalised]:
+        """log p of texts under exp(−energy), normalised by annealed importance sampling, with an interval.
+
+        Among all token sequences of the text's length, or among the fillings of a template (`within`). Options:
+        `energy` ("norm", "raw"), `energy_temperature`, `chains` (64), `levels` (50), `moves`, `seed`, `confidence`.
+        """
+        return normalise(self.engine, texts, within, **options)
+
+    # ---- how it fits together
 
     def dependence(self, text: str, **options: Any) -> DependenceMap:
         """The mutual information between every two tokens of a text, given the rest.

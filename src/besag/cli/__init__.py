@@ -1,4 +1,4 @@
-"""The command line: `besag score | fill | joint | eval | train | …`, one thin file a command.
+"""The command line: `besag score | fill | sample | joint | eval | train | …`, one thin file a command.
 
 Data goes to stdout, everything else to stderr; `exits.py` says what the exit codes mean. Nothing heavy is imported
 before a command needs it, so that `besag --help` answers at once.
@@ -14,10 +14,12 @@ from typing import Annotated
 import typer
 
 import besag
+from besag.cli.augment import augment
 from besag.cli.choose import choose
 from besag.cli.cite import cite
 from besag.cli.compare import compare
 from besag.cli.diagnose import diagnose
+from besag.cli.edit import edit
 from besag.cli.eval import evaluate
 from besag.cli.fill import fill
 from besag.cli.joint import joint
@@ -25,6 +27,7 @@ from besag.cli.lengths import lengths
 from besag.cli.methods import methods
 from besag.cli.models import models
 from besag.cli.pairs import pairs
+from besag.cli.sample import sample
 from besag.cli.score import score
 from besag.cli.tokenizer import tokenizer
 from besag.cli.train import app as train
@@ -38,7 +41,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (score, choose, fill, joint, compare, diagnose, pairs, lengths, models, methods, cite):
+for command in (
+    score,
+    choose,
+    fill,
+    sample,
+    augment,
+    edit,
+    joint,
+    compare,
+    diagnose,
+    pairs,
+    lengths,
+    models,
+    methods,
+    cite,
+):
     app.command()(command)
 for group in (evaluate, train, tokenizer):
     app.add_typer(group)

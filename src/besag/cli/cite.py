@@ -14,7 +14,7 @@ Names = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="NAME",
-        help="Scores, joints, laws of masks, objectives, or keys of papers; besag itself if none.",
+        help="Scores, joints, laws of masks, objectives, kernels, or keys of papers; besag itself if none.",
         show_default=False,
     ),
 ]

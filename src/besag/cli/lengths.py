@@ -57,11 +57,15 @@ def length_models(
         return [None] * len(models)
     if not any(method.normalised for method in methods.values()):
         raise BesagError(f"--lengths is for probabilities of texts of one length, and {', '.join(methods)} gives none")
+    return [length_model(path, lm) for lm in models]
+
+
+def length_model(path: str, lm: LanguageModel) -> LengthModel:
     if path.endswith(".json"):
         from besag.scores import LengthModel
 
-        return [LengthModel.load(path)] * len(models)
-    return [lm.length_model(_texts(path, Layout(keep=False))) for lm in models]
+        return LengthModel.load(path)
+    return lm.length_model(_texts(path, Layout(keep=False)))
 
 
 def _texts(path: str, layout: Layout) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""`besag methods`: what scores, joints, laws of masks and objectives are, in their own words."""
+"""`besag methods`: what scores, joints, laws of masks, objectives and kernels are, in their own words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from besag.cli.exits import guarded
-from besag.cli.named import Named, all_of, every, find
+from besag.cli.named import TITLED, Named, all_of, every, find
 from besag.cli.writing import print_table
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ Name = Annotated[str | None, typer.Argument(metavar="NAME", help="One of them, i
 
 @guarded
 def methods(name: Name = None) -> int:
-    """List the scoring methods, the constructions of joints, the laws of masks and the objectives, or explain one."""
+    """List scoring methods, constructions of joints, laws of masks, objectives and kernels, or explain one of them."""
     if name is not None:
         print(_explained(named := find(name)))
         for other in all_of(name)[1:]:
@@ -35,7 +35,8 @@ def methods(name: Name = None) -> int:
     return 0
 
 
-_KIND = {"score": "a score", "joint": "a joint", "mask": "a law of masks", "objective": "an objective"}
+_KIND = {"score": "a score", "joint": "a joint", "mask": "a law of masks", "objective": "an objective",
+         "kernel": "a kernel"}  # fmt: skip
 
 
 # ---- one line of each
@@ -61,7 +62,13 @@ def _objective_line(named: Named) -> dict[str, object]:
     return {"objective": named.name, "what is learned": named.title, "masks": _masks(named.what)}
 
 
-_LINES: dict[str, Any] = {"score": _line, "joint": _joint_line, "mask": _law_line, "objective": _objective_line}
+def _kernel_line(named: Named) -> dict[str, object]:
+    return {"kernel": named.name, "title": named.title, "forward passes": named.what.passes}
+
+
+_LINES: dict[str, Any] = {
+    "score": _line, "joint": _joint_line, "mask": _law_line, "objective": _objective_line, "kernel": _kernel_line,
+}  # fmt: skip
 
 
 def _yes(exact: bool) -> str:
@@ -85,7 +92,7 @@ def _masks(objective: Any) -> str:
 def _explained(named: Named) -> str:
     kind = named.what
     facts = {
-        **({"title": named.title} if named.kind in ("score", "joint") else {}),  # else it is the first line below
+        **({"title": named.title} if named.kind in TITLED else {}),  # else it is the first line below
         **_facts(named),
         "also called": ", ".join(getattr(kind, "aliases", ())) or "–",
         "options": ", ".join(_options(named)) or "none",
@@ -102,6 +109,9 @@ def _facts(named: Named) -> dict[str, str]:
         return {"formula": kind.formula, "exact for compatible": _yes(kind.exact)}
     if named.kind == "mask":
         return {"in a recipe": f'masking.law = "{kind.name}"', "tilts": _yes(_tilts(kind))}
+    if named.kind == "kernel":
+        ends = "ends when nothing is hidden" if kind.ends else "a chain: runs as long as it is asked to"
+        return {"formula": kind.formula, "law": kind.law, "forward passes": kind.passes, "runs": ends}
     if named.kind == "objective":
         return {"in a recipe": f'objective.name = "{kind.name}"', "masks": _masks(kind)}
     number = f"a log-probability, normalised over {kind.normalised}" if kind.normalised else "not a probability"
@@ -118,5 +128,5 @@ def _options(named: Named) -> list[str]:
         given = inspect.signature(named.what.__init__).parameters.values()
         own = [one for one in given if one.kind is one.KEYWORD_ONLY and one.name != "seed"]
         return [f"{one.name} ({'needed' if one.default is one.empty else f'default {one.default}'})" for one in own]
-    dash = "" if named.kind == "mask" else "--"
+    dash = "" if named.kind in ("mask", "kernel") else "--"
     return [f"{dash}{field.name} (default {field.default})" for field in dataclasses.fields(named.what)]

@@ -1,6 +1,6 @@
-"""Whatever has a name that a user may write: scores, joints, laws of masks, objectives.
+"""Whatever has a name that a user may write: scores, joints, laws of masks, objectives, kernels.
 
-A name alone means the first kind that has it. Where two share one, `mask:whole_word` or `objective:mlm` says which.
+A name alone means the first kind that has it. Where two share one, `mask:whole_word` or `kernel:spindle` says which.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from besag.errors import BesagError, nearest
 from besag.registry import Registry
 
-KINDS = ("score", "joint", "mask", "objective")
+KINDS = ("score", "joint", "mask", "objective", "kernel")
+TITLED = ("score", "joint", "kernel")  # those that say themselves what they are, and whom they owe it to
 
 
 class Named(NamedTuple):
@@ -26,7 +27,7 @@ class Named(NamedTuple):
     @property
     def cites(self) -> tuple[str, ...]:
         """Keys of besag.references."""
-        if self.kind in ("score", "joint"):
+        if self.kind in TITLED:
             return tuple(self.what.cite)
         return (self.what.cites,) if self.what.cites else ()
 
@@ -37,7 +38,7 @@ class Named(NamedTuple):
 
     @property
     def title(self) -> str:
-        if self.kind in ("score", "joint"):
+        if self.kind in TITLED:
             return str(self.what.title)
         return self.explanation.partition("\n")[0].rstrip(".")
 
@@ -55,6 +56,10 @@ def registry(kind: str) -> Registry[Any]:
         from besag.masks import LAWS
 
         return LAWS
+    if kind == "kernel":
+        from besag.samplers import KERNELS
+
+        return KERNELS
     from besag.training.objectives import OBJECTIVES
 
     return OBJECTIVES
@@ -82,5 +87,5 @@ def find(name: str, also: tuple[str, ...] = ()) -> Named:
     if not found:
         known = [known for kind in KINDS for known in (*registry(kind), *registry(kind).aliases)]
         guess = nearest(name.partition(":")[2] or name, [*known, *also])
-        raise BesagError(f"there is no score, joint, law of masks or objective {name!r}.{guess}")
+        raise BesagError(f"there is no score, joint, law of masks, objective or kernel {name!r}.{guess}")
     return found[0]
