@@ -37,9 +37,9 @@ RUNS: list[tuple[str, dict[str, object], int | None]] = [  # kernel, options, st
 ]
 HEAD = f"""# Samples
 
-{CHAINS} texts from every kernel: {LENGTH} tokens from nothing and a full stop, chains 0 to {CHAINS - 1} of seed {SEED}, as they
-came. None was chosen and none left out. The embedded model is small; look at the differences between kernels, not at
-the sense. `python docs/samples.py` writes this page.
+{CHAINS} texts from every kernel: {LENGTH} tokens from nothing and a full stop, chains 0 to {CHAINS - 1} of seed {SEED},
+as they came. None was chosen and none left out. The embedded model is small; look at the differences between
+kernels, not at the sense. `python docs/samples.py` writes this page.
 
 [`spindle`](diffusion.md) is missing: it is for models that were trained with its schedules.
 """

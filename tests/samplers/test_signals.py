@@ -253,7 +253,7 @@ def test_attention_is_the_mean_of_what_the_network_tells(family):
         if one != other and hides[0, one] and hides[0, other]:
             both = [float(layer[0, head, a, b]) for layer in layers for head in range(heads)
                     for a, b in [(one, other), (other, one)]]  # fmt: skip
-            expected = sum(both) / len(both)
+            expected = sum(both) / len(both) * ids.shape[1]
         assert float(found.strength[0, one, other]) == pytest.approx(expected, abs=1e-6)
     assert found.passes.tolist() == [1, 1, 0]
     assert found.strength[0].any()

@@ -7,13 +7,13 @@
     information   the mutual information of the Arnold-Gokhale joint over the likeliest tokens of both, in nats
                   2·candidates + 1 passes a pair
     attention     the weight with which the network looks from one place to the other, the mean over layers and heads
-                  and over both directions; one pass
+                  and over both directions, times the length: 1 if it looked everywhere alike; one pass
 
 What is wanted is the conditional mutual information I(x_i; x_j | shown): what is lost, in nats, by drawing both from
 one pass. `information` is that number if the conditionals are those of a joint law and all tokens are candidates. For
 a joint law `change` in KL is that number too in expectation over x_i, so with a token that is *drawn* it is an
 unbiased estimate from one draw; with the likeliest token it has no noise and answers a narrower question. `distance`
-and `attention` are weights in 0 … 1 of no unit. Attention says where a network looks, not what it makes of it; how
+and `attention` are weights of no unit. Attention says where a network looks, not what it makes of it; how
 well it ranks pairs is a matter of measurement (docs/generation/adaptive.md).
 
 None of these looks at a token that is about to be drawn: only `change` with drawn tokens looks at tokens that are
@@ -135,7 +135,7 @@ def attention(engine: Engine, ids: Tensor, hides: Tensor) -> Dependence:
         if not layers or any(layer is None for layer in layers):
             raise BesagError(_NO_ATTENTIONS.format(engine.conditionals.name, type(network).__name__))
         mean = torch.stack([layer.float().mean(1) for layer in layers]).mean(0)  # (c, L, L)
-        weight[here] = (mean + mean.mT) / 2
+        weight[here] = (mean + mean.mT) * (ids.shape[1] / 2)
     return Dependence(_off_diagonal(weight, hides), asked.long())
 
 

@@ -73,7 +73,7 @@ def demands(data, sheet, tokens):
 
 @pytest.mark.parametrize("family", FAMILIES)
 @given(st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_a_solution_is_never_taken_out(family, data):
     sheet = page(family, data.draw(st.sampled_from(TEMPLATES)))
     tokens = draw_tokens(data, sheet)
@@ -100,7 +100,7 @@ def test_a_solution_is_never_taken_out(family, data):
 
 @pytest.mark.parametrize("family", FAMILIES)
 @given(st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_pieces_put_together_are_the_text_that_is_written(family, data):
     """Letters, what stands between, and who joins whom: the same text as `filled` writes, if no letter is torn."""
     sheet = page(family, data.draw(st.sampled_from(TEMPLATES)))
@@ -109,7 +109,7 @@ def test_pieces_put_together_are_the_text_that_is_written(family, data):
     for place, (token, gap) in enumerate(zip(tokens, sheet.gaps, strict=True)):
         ended = ended if gap.follows else gap.ended
         joins = sheet.pieces.joined[token] and not gap.first and not ended
-        between = "" if gap.padded and text[-1:].isspace() else gap.text
+        between = "" if gap.masks and text[-1:].isspace() else gap.text
         text += (between.rstrip() if joins else between) + sheet.letters(place)[token]
         ended = bool(sheet.pieces.ends[token])
     if not any(UNFINISHED in sheet.letters(place)[token] for place, token in enumerate(tokens)):
@@ -119,7 +119,7 @@ def test_pieces_put_together_are_the_text_that_is_written(family, data):
 
 @pytest.mark.parametrize("family", FAMILIES)
 @given(st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_what_is_settled_stays_as_it_is(family, data):
     """Words said to be settled while places are open are the words of every text to come."""
     sheet = page(family, data.draw(st.sampled_from(TEMPLATES)))
@@ -135,7 +135,7 @@ def test_what_is_settled_stays_as_it_is(family, data):
 
 
 @given(st.data(), st.sampled_from(["[MASK] [MASK] [MASK]", "a [MASK] [MASK]", "[MASK] - [MASK] b."]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_without_a_count_just_what_stands_in_a_solution_is_kept(data, text):
     places = text.count("[MASK]")
     constraint = data.draw(constraints(places).filter(lambda each: not isinstance(each, Length | Predicate)))
@@ -199,11 +199,11 @@ def test_a_word_that_is_required_and_forbidden_is_told_whatever_the_tokenizer(fa
 
 @pytest.mark.parametrize("family", ["bytelevel-trimmed", "bytelevel-untrimmed"])
 def test_bytes_of_a_letter_are_a_letter(family):
-    sheet = page(family, "a[MASK][MASK]b")
-    short = begin(Problem(sheet, [Length(most=2)], [Length(most=2).on(sheet)]))
+    sheet = page(family, "a [MASK][MASK]b")
+    short = begin(Problem(sheet, [Length(most=3)], [Length(most=3).on(sheet)]))
     blank = [token for token in sheet.outcomes.tolist() if not sheet.pieces.letters[token]]
-    assert blank  # two of them write nothing
-    assert all(set(tokens.tolist()) <= {*blank} for tokens in short)  # and nothing else does, a torn letter neither
+    assert Writing(sheet, (blank[0], blank[0])).text == "a b"
+    assert [tokens.tolist() for tokens in short] == [blank, blank]  # nothing else writes nothing, a torn letter neither
 
 
 def test_a_place_in_a_word_and_the_word_at_a_place():
@@ -250,3 +250,16 @@ def test_a_user_may_say_that_a_text_can_no_longer_become_right():
     with pytest.raises(Contradiction):
         constraint.on(sheet).propagate((dogs, every))
     assert seen == ["cats [MASK]", "dogs [MASK]"]
+
+
+def test_a_token_without_letters_is_in_no_word():
+    sheet = page("unigram", "[MASK] [MASK].")
+    nothing = sheet.vocabulary.id("▁")
+    keep = Pattern(r"\w*", place=0, whole=True).on(sheet).propagate(everything(sheet))
+    assert nothing in keep[0]  # its word is "", which matches
+    blank = Writing(sheet, (nothing, sheet.vocabulary.id("▁on")))
+    assert Pattern(r"\w*", place=0, whole=True).holds(blank)
+    assert not Pattern(r"\w+", place=0, whole=True).holds(blank)
+    inside, empty = page("unigram", "un[MASK]able"), Pattern("", place=0, whole=True)
+    assert empty.holds(Writing(inside, (nothing,)))  # what stands around it is not its word
+    assert nothing in empty.on(inside).propagate(everything(inside))[0]

@@ -39,7 +39,7 @@ def problems(draw):
 
 
 @given(problems(), st.sampled_from(["domain", "left", "entropy"]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_every_solution_is_found_and_nothing_else(problem, order):
     template, demands = problem
     expected = every(template, demands)
@@ -154,7 +154,7 @@ def chain_law(conditionals, places, keep=None, temperature=1.0, top_k=None):
     return found
 
 
-def first_solutions(conditionals, places, demands=(), count=1500, **options):
+def first_solutions(conditionals, places, demands=(), count=1200, **options):
     found = solved(conditionals, places, list(demands), sample=True, solutions=count, **options)
     assert len(found) == count
     return np.bincount(number(np.array(found.ids), conditionals.width), minlength=conditionals.width**places), found

@@ -81,7 +81,7 @@ class Automaton:
         return replace(self, accept=~self.accept)
 
     def together(self, other: Automaton) -> Automaton:
-        """Both read; the pair of states (s, t) is number s · T + t. One of the two may count, and they share letters."""
+        """Both read, of one alphabet, and one of them may count; the pair of states (s, t) is number s · T + t."""
         first, second = np.divmod(np.arange(self.size * other.size), other.size)  # (S · T,)
         width = other.to.shape[1]
         kinds, classes = np.unique(self.classes * width + other.classes, return_inverse=True)

@@ -93,6 +93,7 @@ def together(page: Page, one: Reader, other: Reader) -> Reader:
             left.joined[a],
             left.ends[a],
             left.torn[a],
+            left.empty[a],
             left.to[:, a[plain]][first] * size + right.to[:, b[plain]][second],
             left.add[:, a[plain]][first] + right.add[:, b[plain]][second],
             low,

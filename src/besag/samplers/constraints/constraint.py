@@ -28,10 +28,9 @@ Domains: TypeAlias = tuple[Ints, ...]  # (n,) the tokens that may stand at each 
 class Contradiction(Exception):
     """Nothing can stand at a place, or nowhere at all (place None)."""
 
-    def __init__(self, place: int | None, why: str = "") -> None:
-        super().__init__(why)
+    def __init__(self, place: int | None) -> None:
+        super().__init__(place)
         self.place = place
-        self.why = why
 
 
 class Propagator(Protocol):

@@ -30,7 +30,7 @@ class Gap(NamedTuple):
     """What stands between a place and the place before it."""
 
     text: str  # with the space that is written between two neighbouring masks
-    padded: bool  # is it that space?
+    masks: bool  # it stands between two neighbouring masks: after a token that is nothing but a space, it is left out
     first: bool  # nothing stands before: the token is written alone
     follows: bool  # its token follows directly on that of the place before
     ended: bool  # a given token stands before it, and nothing is joined to that
@@ -103,10 +103,10 @@ class Page:
             follows = place > 0 and self.positions[place - 1] == position - 1
             first = position == 0 or bool(encoded.special[position - 1])
             text = encoded.text[end:start]
-            padded = follows and not text and bool((encoded.ids[position - 1 : position + 1] == self.mask_id).all())
+            masks = follows and bool((encoded.ids[position - 1 : position + 1] == self.mask_id).all())
             raw = "" if follows or first else str(string([self.vocabulary.token(encoded.ids[position - 1])]))
             ended = not (follows or first) and (not raw or raw[-1].isspace())
-            found.append(Gap(" " if padded else text, padded, first, follows, ended))
+            found.append(Gap(text or " " * masks, masks, first, follows, ended))
             end = stop
         return tuple(found)
 

@@ -5,7 +5,7 @@ letters, after a space of their own ("▁man", "Ġman", "man") or joined to the 
 make what is written depend on the neighbours, and a table of tokens must know them:
 
 - the first token of a text is written alone, with all its marks ("##ing");
-- after a token that is nothing, or ends in a space, nothing is joined;
+- after a token that is nothing, or ends in a space, nothing is joined, and a space between masks is not doubled;
 - bytes of an unfinished letter, written as "\\ufffd" alone, become a letter together with their neighbours.
 
 So a table of letters is exact for all other tokens, and says for which it is not.

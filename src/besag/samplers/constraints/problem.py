@@ -32,7 +32,7 @@ class Problem:
                     domains = propagator.propagate(domains)
                 except Contradiction as found:
                     raise Dead(number, found.place) from None
-            if len(self.constraints) == 1 or all(a is b for a, b in zip(before, domains, strict=True)):
+            if all(a is b for a, b in zip(before, domains, strict=True)):
                 return domains
 
     def broken(self, tokens: tuple[int, ...]) -> int | None:

@@ -37,6 +37,22 @@ class Before(NamedTuple):
     ending: bool  # one that nothing is joined to
     going: bool  # one that something may be joined to
     torn: bool  # one whose last letter is not finished
+    spaced: bool  # may the text end in white space behind it?
+    bare: bool  # may it not?
+
+    @classmethod
+    def given(cls, gap: Gap, first: bool) -> Before:
+        """Before a place that follows on given text, or on nothing."""
+        return cls(gap.ended, not gap.ended, False, not gap.text and not first, True)
+
+    def after(self, table: Table, here: Bools, plain: tuple[str, ...]) -> Before:
+        """Before the next place, if a token of these classes is written at this one."""
+        ending, going = bool((here & table.ends).any()), bool((here & ~table.ends).any())
+        nothing, letters = bool((here & table.empty).any()), bool((here & ~table.empty).any())
+        torn = bool((here & table.torn).any()) or (self.torn and nothing)
+        spaced = any(text[-1:].isspace() or (not text and self.spaced) for text in plain)
+        bare = any(not text[-1:].isspace() and (bool(text) or self.bare) for text in plain)
+        return Before(ending, going, torn, nothing and (spaced or self.torn), letters or bare or self.torn)
 
 
 class _Step(NamedTuple):
@@ -92,16 +108,14 @@ class Sieve:
 
     def _forward(self, here: list[Bools]) -> list[_Step]:
         first = np.arange(self.reader.states) == 0
-        now, before, steps = self._one(Bounds.at(first)), Before(False, True, False), list[_Step]()
+        now, before, steps = self._one(Bounds.at(first)), Before.given(self.page.gaps[0], True), list[_Step]()
         for place, gap in enumerate(self.page.gaps):
             if not gap.follows:
-                before = Before(gap.ended, not gap.ended, False)
+                before = Before.given(gap, place == 0)
             key = "forward", place, id(now), id(here[place]), before
             step = self._once(key, lambda: self._step(place, gap, now, here[place], before))  # noqa: B023
             steps.append(step)
-            now, table, classes = step.end, self._table(place), here[place]
-            ending, going = bool((classes & table.ends).any()), bool((classes & ~table.ends).any())
-            before = Before(ending, going, bool((classes & table.torn).any()) or (before.torn and ending))
+            now, before = step.end, before.after(self._table(place), here[place], step.between[0])
         return steps
 
     def _step(self, place: int, gap: Gap, now: Bounds, here: Bools, before: Before) -> _Step:
@@ -160,7 +174,7 @@ class Sieve:
         low, high = end.low + after.low, end.high + after.high
         if ((low < np.inf) & (low <= automaton.most) & (high >= automaton.least)).any():
             return
-        for place, step in enumerate(steps):
+        for place, step in enumerate(steps if automaton.hopeful[0] else []):
             if not ((step.end.low < np.inf) & automaton.hopeful).any():
                 raise Contradiction(place)
         raise Contradiction(None)
@@ -181,9 +195,9 @@ class Sieve:
 
 def _between(gap: Gap, before: Before, spaces: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What may be written between a place and what stands before it: for most tokens, and for those that join it."""
-    plain, joined = [gap.text], [gap.text.rstrip()] * before.going + [gap.text] * before.ending
     if before.torn:  # written together with the token before: what stands between is left out, its own space is not
-        plain = joined = [gap.text, "", *spaces]
-    elif before.ending and gap.padded:  # after nothing, no second space may be written
-        plain, joined = [*plain, ""], [*joined, ""]
+        every = tuple(dict.fromkeys([gap.text, gap.text.rstrip(), "", *spaces]))
+        return every, every
+    plain = [gap.text] * (before.bare or not gap.masks) + [""] * (before.spaced and gap.masks)
+    joined = [gap.text.rstrip()] * before.going + plain * before.ending
     return tuple(dict.fromkeys(plain)), tuple(dict.fromkeys(joined))

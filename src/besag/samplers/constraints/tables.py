@@ -59,6 +59,7 @@ class Table(NamedTuple):
     joined: Bools  # (K + R,) to what stands before
     ends: Bools  # (K + R,) nothing is joined to it
     torn: Bools  # (K + R,) the next token may finish its last letter
+    empty: Bools  # (K + R,) it writes nothing
     to: Ints  # (S, K)
     add: Ints  # (S, K)
     low: Floats  # (2, R, S, S) the least that is added on the way from one state to another, inf where there is none …
@@ -158,10 +159,11 @@ def _table(page: Page, automaton: Automaton, first: bool) -> Table:
     known, strings = page.pieces, page.strings(first)
     joined = np.zeros(len(page.outcomes), dtype=bool) if first else known.joined[page.outcomes]
     ends, torn = known.ends[page.outcomes], strings.torn[strings.of]
+    empty = strings.lengths[strings.of] == 0
     to, add = _walk(automaton, strings)  # (S, D) each
     effect = _equal(np.concatenate([to, add]) if add.any() else to)  # (D,)
     effect[strings.torn] = effect.max(initial=0) + 1 + np.arange(strings.torn.sum())  # each of its own
-    traits = ((torn * (effect.max(initial=0) + 1) + effect[strings.of]) * 2 + joined) * 2 + ends
+    traits = (((torn * (effect.max(initial=0) + 1) + effect[strings.of]) * 2 + joined) * 2 + ends) * 2 + empty
     _, example, of = np.unique(traits, return_index=True, return_inverse=True)  # the plain ones come first
     classes = np.full(page.width, -1)
     classes[page.outcomes] = of
@@ -172,6 +174,7 @@ def _table(page: Page, automaton: Automaton, first: bool) -> Table:
         joined[example],
         ends[example],
         np.array([strings.distinct[index].endswith(UNFINISHED) for index in string]),
+        empty[example],
         to[:, string[~wild]],
         add[:, string[~wild]],
         low,
