@@ -199,6 +199,16 @@ BIBTEX: dict[str, str] = {
   eprint = {2106.02736},
   archiveprefix = {arXiv}
 }""",
+    "regin2024": """@inproceedings{regin2024,
+  title = {Combining Constraint Programming Reasoning with Large Language Model Predictions},
+  author = {R{\\'e}gin, Florian and De Maria, Elisabetta and Bonlarron, Alexandre},
+  booktitle = {30th International Conference on Principles and Practice of Constraint Programming (CP 2024)},
+  series = {LIPIcs},
+  volume = {307},
+  pages = {25:1--25:18},
+  year = {2024},
+  doi = {10.4230/LIPIcs.CP.2024.25}
+}""",
     "zheng2025": """@inproceedings{zheng2025,
   title = {Masked Diffusion Models are Secretly Time-Agnostic Masked Models and Exploit Inaccurate Categorical
            Sampling},

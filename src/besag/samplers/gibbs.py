@@ -7,8 +7,8 @@ invariant. A network's are not: the chain then has a stationary law of its own, 
 energy describes ("BERT has a mouth", and the authors' later note that it is no Markov random field).
 
 `scan="subset"` hides K ⊆ free places, |K| uniform on 1 … n and K uniform given its size, and draws all of K from *one*
-pass: the move of a model that decodes in parallel. It is a product of conditionals, so even a true joint is not
-invariant unless the places are independent; see `block_gibbs` for moves that keep it.
+pass: the move of a model that decodes in parallel. It is a product of conditionals, so even a true joint is in general
+not invariant where places depend on each other; see `block_gibbs` for moves that keep it.
 
 Where other places are still hidden by the mask the answer is given the shown ones alone.
 """
