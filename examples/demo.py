@@ -23,6 +23,7 @@ def main() -> None:
     sentence_probability(lm)
     corpus(lm)
     several_masks(lm)
+    writing(lm)
     if find_spec("matplotlib"):
         picture(lm)
 
@@ -103,6 +104,15 @@ def several_masks(lm: besag.LanguageModel) -> None:
         for pair in joint.top(3):
             print(f"     {pair.prob:7.2%}  {joint.text(pair.a, pair.b)}")
     print("Each is a probability of pairs of candidates; `besag compare` puts seven such joints side by side.")
+
+
+def writing(lm: besag.LanguageModel) -> None:
+    section("7. Let it write", "Twelve tokens from nothing, one place at a time: the chain rule, drawn.", "")
+    for text in lm.sample(length=12, end=".", kernel="ordered", chains=3, seed=5):
+        print(f"   {text}")
+    edited = lm.edit("The boy lost his keys.", {"boy": "girl"})
+    print(f"\nEdited with the noise that made it: {edited.original} → {edited.text}")
+    print("Fifteen kernels, what each samples from, and what comes out: docs/generation/.")
 
 
 def picture(lm: besag.LanguageModel) -> None:
