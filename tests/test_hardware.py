@@ -11,7 +11,7 @@ import torch
 
 from besag import hardware
 from besag.errors import BesagError
-from besag.hardware import DTYPES, choose_device, choose_dtype, cpu_failure
+from besag.hardware import DTYPES, choose_device, choose_dtype, cpu_failure, send
 
 
 @pytest.fixture(autouse=True)
@@ -150,3 +150,10 @@ def test_only_torch_is_imported():
     program = "import sys, besag.hardware; print('transformers' in sys.modules)"
     child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert child.stdout == "False\n"
+
+
+def test_send_leaves_the_numbers_alone():
+    here = torch.arange(6.0).view(2, 3)
+    assert send(here, torch.device("cpu")) is here
+    if torch.cuda.is_available():
+        assert torch.equal(send(here, torch.device("cuda")).cpu(), here)

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from besag.conditionals.contract import Conditionals, Questions
 from besag.errors import BesagError
+from besag.hardware import send
 from besag.reductions import Chunk, Reduction
 
 CPU_TOKENS = 4096  # larger batches fall out of the cache without running faster
@@ -114,12 +115,11 @@ class Batches:
         whole = [torch.empty(0, dtype=torch.long) if tensor is None else tensor for tensor in tensors]
         here = [tensor for tensor in whole if not tensor.is_cuda]
         if self.on_cuda and len({tensor.dtype for tensor in here}) == 1:
-            flat = torch.cat([tensor.reshape(-1) for tensor in here]).pin_memory()
-            sizes = [tensor.numel() for tensor in here]
-            there = torch.split(flat.to(self.conditionals.device, non_blocking=True), sizes)
+            flat = send(torch.cat([tensor.reshape(-1) for tensor in here]), self.conditionals.device)
+            there = torch.split(flat, [tensor.numel() for tensor in here])
             sent = iter(part.view(tensor.shape) for part, tensor in zip(there, here, strict=True))
             whole = [tensor if tensor.is_cuda else next(sent) for tensor in whole]
-        return [tensor.to(self.conditionals.device) for tensor in whole]
+        return [send(tensor, self.conditionals.device) for tensor in whole]
 
     def fetch(self, tensor: Tensor) -> Tensor:
         """On the way to the host; on CUDA it has arrived once the device has done what was launched before."""

@@ -11,6 +11,7 @@ import warnings
 from functools import cache
 
 import torch
+from torch import Tensor
 
 from besag.errors import BesagError, nearest
 
@@ -98,6 +99,13 @@ def choose_dtype(dtype: str | torch.dtype | None, device: str | torch.device) ->
         )
         return torch.float32
     return chosen
+
+
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """To the device. From the host to CUDA by way of pinned memory: a plain copy would wait for all launched work."""
+    if device.type == "cuda" and not tensor.is_cuda:
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
 
 
 @cache

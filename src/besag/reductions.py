@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from besag.errors import BesagError
+from besag.hardware import send
 
 
 class Chunk(NamedTuple):
@@ -155,7 +156,7 @@ def invert(probabilities: Tensor, uniform: Tensor) -> Tensor:
     blocks = -(-width // BLOCK)
     padded = torch.nn.functional.pad(probabilities.double(), (0, blocks * BLOCK - width)).view(rows, blocks, BLOCK)
     ends = padded.sum(-1).cumsum(-1)  # (m, blocks)
-    height = _below(uniform.to(ends) * ends[:, -1], ends[:, -1])
+    height = _below(send(uniform, ends.device).double() * ends[:, -1], ends[:, -1])
     block = torch.searchsorted(ends, height[:, None], right=True)  # (m, 1) the first that ends above
     before = torch.where(block > 0, ends.gather(1, (block - 1).clamp(min=0)), 0)[:, 0]
     inside = padded.gather(1, block[:, :, None].expand(-1, -1, BLOCK))[:, 0].cumsum(-1)  # (m, BLOCK)

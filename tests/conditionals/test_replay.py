@@ -37,3 +37,21 @@ def test_on_cuda_a_replay_says_the_same():
             assert torch.equal(replay(ids).clone(), ids[:, :, None].float() * 2)
     assert len(replay.graphs) == 1
     assert read.runs == OFTEN + 1  # the last of them was recorded
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_a_network_does_not_know_that_it_is_recorded():
+    """transformers asks, and takes another path through attention if it is."""
+    told = []
+
+    class Curious(Reading):
+        def __call__(self, ids, context=None):
+            told.append(torch.cuda.is_current_stream_capturing())
+            return super().__call__(ids)
+
+    replay = Replay(Curious())
+    with torch.inference_mode():
+        for _ in range(OFTEN + 2):
+            replay(torch.ones(2, 3, dtype=torch.long, device="cuda"))
+    assert len(replay.graphs) == 1
+    assert not any(told)

@@ -2,7 +2,8 @@
 
 Launching the some two hundred kernels of a small batch one by one takes the host longer than the device needs to run
 them. A recorded graph is launched as one. Large batches gain nothing and would hold memory, so they run as ever; so
-does whatever cannot be recorded. The numbers are the same: the same kernels run.
+does whatever cannot be recorded. The numbers are the same: the same kernels run. For that a network must not know
+that it is recorded: transformers would then give attention a mask of ones, which no fast kernel takes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from typing import NamedTuple
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -62,7 +64,7 @@ class Replay:
     def _record(self, ids: Tensor) -> _Graph | None:
         graph, static = torch.cuda.CUDAGraph(), ids.clone()
         try:
-            with torch.cuda.graph(graph):
+            with torch.cuda.graph(graph), patch("torch.cuda.is_current_stream_capturing", return_value=False):
                 states = self.read(static)
         except RuntimeError as trip:  # something in it waits for the device, which cannot be recorded
             log.info("this network is not replayed: %r", trip)

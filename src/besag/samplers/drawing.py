@@ -19,6 +19,7 @@ from torch import Tensor
 from besag.conditionals.contract import Questions
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.hardware import send
 from besag.reductions import Chunk, invert
 
 
@@ -118,13 +119,12 @@ class _Draw:
         device, asks = chunk.logits.device, chunk.asks
         allowed = self.allowed
         if allowed is not None and allowed.ndim == 2:
-            allowed = allowed[self.place[asks].to(device)]  # (m, V)
+            allowed = allowed[send(self.place[asks], device)]  # (m, V)
         law = self.drawing.law(chunk.per_ask(chunk.logits), allowed)  # (m, V)
-        best, likeliest = law.max(-1)
-        token = likeliest if self.uniform is None else sample(law, self.uniform[asks])
+        token = law.argmax(-1) if self.uniform is None else sample(law, self.uniform[asks])
         kept: dict[str, Any] = {"token": token, "log_prob": law.gather(1, token[:, None])[:, 0]}
         if "best" in self.want:
-            kept["best"] = best
+            kept["best"] = law.amax(-1)
         if "entropy" in self.want:
             kept["entropy"] = torch.special.entr(law.exp()).sum(-1)
         if "margin" in self.want:
@@ -133,5 +133,5 @@ class _Draw:
         if "row" in self.want:
             kept["row"] = law
         if self.target is not None:
-            kept["target"] = law.gather(1, self.target[asks].to(device)[:, None])[:, 0]
+            kept["target"] = law.gather(1, send(self.target[asks], device)[:, None])[:, 0]
         return kept

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from besag.engine import Engine
 from besag.errors import BesagError, nearest
+from besag.hardware import send
 from besag.samplers.drawing import Drawing, draw
 from besag.samplers.kernel import DRAW, SIZE, WHERE, Canvas, Info, Kernel, Noise, changes, register
 
@@ -63,7 +64,7 @@ class Gibbs(Kernel):
         canvas = state.canvas
         row, place = self._where(noise, state.free, state.step)  # (M,) each, on the host
         uniform = noise.asks(DRAW, state.step, row, place)
-        at = row.to(state.ids.device), place.to(state.ids.device)
+        at = send(row, state.ids.device), send(place, state.ids.device)
         shown = state.ids.index_put(at, state.ids.new_full((), canvas.mask_id))
         drawing = Drawing(self.temperature, self.top_k, self.top_p)
         drawn = draw(engine, shown, row, place, uniform, drawing=drawing, allowed=canvas.allowed)
