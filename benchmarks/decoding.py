@@ -30,8 +30,8 @@ import json
 import platform
 import re
 import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -73,8 +73,17 @@ class Sampled:
         self.bleu = Grams(tokens, 4).bleu()  # (N,)
         self.nats = np.full(len(texts), np.nan)
 
-    def judge(self, judge: besag.LanguageModel) -> None:
-        self.nats = np.array([-score.total for score in judge.score(self.texts, "chain")])
+    def save(self, file: Path) -> None:
+        told = {"texts": self.texts, "tokens": self.tokens, "passes": self.passes.tolist(), "nats": self.nats.tolist()}
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(told), "utf-8")
+
+    @classmethod
+    def read(cls, file: Path) -> Sampled:
+        told = json.loads(file.read_text("utf-8"))
+        sampled = cls(told["texts"], told["tokens"], np.array(told["passes"]))
+        sampled.nats = np.array(told["nats"])
+        return sampled
 
     def entropy(self, which: Ints | None = None) -> float:
         """Of the frequencies of tokens, in nats; `which` texts, with repetition."""
@@ -114,6 +123,13 @@ def interval(values: Any) -> list[float]:
     return [float(value) for value in np.nanpercentile(np.asarray(values), [2.5, 97.5])]
 
 
+def load(folder: str | None, tells_attention: bool) -> besag.LanguageModel:
+    lm = besag.load(folder, dtype="float32", progress=False)
+    if tells_attention:
+        lm.model.set_attn_implementation("eager")
+    return lm
+
+
 # ---- decoding
 
 
@@ -139,18 +155,15 @@ def find_bound(lm: besag.LanguageModel, length: int, passes: int, temperature: f
         mean = lm.sample(None, decoder, chains=PILOT, length=length, end=".", seed=10_000).passes.mean()
         tried[bound] = abs(mean - passes)
         low, high = (bound, high) if mean > passes else (low, bound)
-    return min(tried, key=tried.__getitem__)
+    return float(min(tried, key=tried.__getitem__))
 
 
-def methods(
-    lm: besag.LanguageModel, lengths: list[int], passes: int, temperature: float
-) -> dict[str, Callable[[int], Kernel]]:
-    bounds = {length: find_bound(lm, length, passes, temperature) for length in lengths}
+def methods(lm: besag.LanguageModel, passes: int, temperature: float) -> dict[str, Callable[[int], Kernel]]:
     t = {"temperature": temperature}
     return {
         "plain": lambda n: kernel("grouped", size=n // passes, order="random", **t),
         "confident": lambda n: kernel("grouped", size=n // passes, order="confidence", **t),
-        "entropy_bound": lambda n: kernel("entropy_bound", bound=bounds[n], **t),
+        "entropy_bound": lambda n: kernel("entropy_bound", bound=find_bound(lm, n, passes, temperature), **t),
         "adaptive": lambda n: kernel("adaptive", rounds=passes, **t),
     }
 
@@ -159,9 +172,11 @@ def variants(passes: int) -> dict[str, Callable[[int], Kernel]]:
     t = {"temperature": MATCHED}
     return {
         "adaptive": lambda n: kernel("adaptive", rounds=passes, **t),
+        "look_ahead=False": lambda n: kernel("adaptive", rounds=passes, look_ahead=False, **t),
         "entropies not looked at": lambda n: kernel("adaptive", rounds=passes, entropy_weight=0.0, **t),
         "refine=1": lambda n: kernel("adaptive", rounds=passes, refine=1, **t),
         'signal="change"': lambda n: kernel("adaptive", rounds=passes, signal="change", **t),
+        'signal="attention"': lambda n: kernel("adaptive", rounds=passes, signal="attention", **t),
         "one by one, random order": lambda n: kernel("ordered", order="random", **t),
         "one by one, surest first": lambda n: kernel("ordered", order="entropy", **t),
     }
@@ -233,29 +248,40 @@ def real_text(lm: besag.LanguageModel, file: str, lengths: list[int], samples: i
     return Sampled([text for text, _ in every], [ids for _, ids in every], np.zeros(len(every), np.int64))
 
 
+def judged(folder: Path | None, name: str, make: Callable[[], Sampled], judge: besag.LanguageModel) -> Sampled:
+    """Texts as they are made and judged, or read from the folder if they were made before."""
+    file = folder and folder / f"{name}.json"
+    if file and file.exists():
+        return Sampled.read(file)
+    sampled = make()
+    sampled.nats = np.array([-score.total for score in judge.score(sampled.texts, "chain")])
+    if file:
+        sampled.save(file)
+    return sampled
+
+
 def study(arguments: argparse.Namespace) -> dict[str, Any]:
-    lm = besag.load(arguments.model, progress=False)
-    judge = besag.load(arguments.judge, progress=False)
+    lm = load(arguments.model, tells_attention=arguments.variants)
+    judge = besag.load(arguments.judge, dtype="float32", progress=False)
     rng = np.random.default_rng(0)
     found: dict[str, Any] = {"model": lm.name, "judge": str(Path(arguments.judge).name), "cells": [], "compared": {}}
     print(f"{lm!r}, judged by {found['judge']}; {arguments.samples} samples of {arguments.lengths} tokens\n")
     if arguments.text:
-        real = real_text(lm, arguments.text, arguments.lengths, arguments.samples)
-        real.judge(judge)
+        make = partial(real_text, lm, arguments.text, arguments.lengths, arguments.samples)
+        real = judged(arguments.cells, "real", make, judge)
         found["real"] = real.numbers(rng)
         print(HEAD + row("real text", "", found["real"]), flush=True)
     for passes in arguments.passes:
         cells: dict[str, dict[float, Sampled]] = {}
         print(f"\n{passes} passes\n\n{HEAD}", end="")
         for temperature in (MATCHED,) if arguments.variants else TEMPERATURES:
-            ways = variants(passes) if arguments.variants else methods(lm, arguments.lengths, passes, temperature)
+            ways = variants(passes) if arguments.variants else methods(lm, passes, temperature)
             for name, how in ways.items():
-                began = time.perf_counter()
-                sampled = decode(lm, arguments.lengths, arguments.samples, how, arguments.seed)
-                sampled.judge(judge)
+                make = partial(decode, lm, arguments.lengths, arguments.samples, how, arguments.seed)
+                sampled = judged(arguments.cells, f"{name}-{passes}-{temperature}", make, judge)
                 cells.setdefault(name, {})[temperature] = sampled
                 told = {"method": name, "rounds": passes, "temperature": temperature, **sampled.numbers(rng)}
-                told |= {"seconds": time.perf_counter() - began, "texts": sampled.texts[:20]}
+                told |= {"texts": sampled.texts[:20]}
                 found["cells"].append(told)
                 print(row(name, f"{temperature}", told), end="", flush=True)
         if not arguments.variants:
@@ -347,27 +373,23 @@ def upper(found: signals.Dependence, hides: torch.Tensor) -> Floats:
 
 
 def signal_study(arguments: argparse.Namespace) -> dict[str, Any]:
-    from transformers import AutoModelForMaskedLM
-
-    plain = besag.load(arguments.model, progress=False)
-    folder = arguments.model or besag.models.path()
-    eager = AutoModelForMaskedLM.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
-    lm = besag.load((eager, plain.tokenizer), progress=False)
+    lm = load(arguments.model, tells_attention=True)
     rng = np.random.default_rng(arguments.seed)
     real = real_text(lm, arguments.signals, arguments.lengths, 100 * arguments.texts)
     chosen = rng.choice(len(real.texts), arguments.texts, replace=False)
     found: dict[str, Any] = {"tables": on_tables(), "texts": {}}
     from besag.samplers.sheet import allowed_tokens
 
-    allowed = allowed_tokens(lm.conditionals)
+    allowed, mask = allowed_tokens(lm.conditionals), lm.vocabulary.mask_id
+    assert mask is not None
     for rate in RATES:
         told: dict[str, list[float]] = {}
         for at in chosen.tolist():
             whole = torch.tensor(lm.tokenizer(real.texts[at])["input_ids"])[None]
             count = len(real.tokens[at])
             ids = whole.clone()
-            ids[0, 1 + rng.choice(count, max(4, round(rate * count)), replace=False)] = lm.vocabulary.mask_id
-            hides = ids == lm.vocabulary.mask_id
+            ids[0, 1 + rng.choice(count, max(4, round(rate * count)), replace=False)] = mask
+            hides = ids == mask
             wanted = upper(signals.information(lm.engine, ids, hides, candidates=10, allowed=allowed), hides)
             tried = {
                 "change, KL": signals.change(lm.engine, ids, hides, allowed=allowed),
@@ -406,6 +428,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=30, help="sentences for --signals")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--cells", type=Path, help="a folder for finished samples, from which a run goes on")
     parser.add_argument("--out", type=Path, default=RESULTS / "decoding.json")
     arguments = parser.parse_args()
     if not arguments.signals:

@@ -6,6 +6,7 @@ python docs/figures.py [NAME ...]
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import sys
 from pathlib import Path
@@ -213,6 +214,28 @@ def dependence(lm: besag.LanguageModel) -> None:
     save("dependence", bbox_inches="tight")
 
 
+def decoding(_: besag.LanguageModel) -> None:
+    """Adaptive decoding beside others at equal passes, from benchmarks/results/decoding.json."""
+    told = json.loads((HERE.parent / "benchmarks/results/decoding.json").read_text("utf-8"))
+    colours = {"plain": GREY, "confident": PURPLE, "entropy_bound": GREEN, "adaptive": ORANGE}
+    _, axes = plt.subplots(1, 3, figsize=(9.6, 3.4), layout="constrained", width_ratios=(3, 3, 2.4))
+    for axis, passes in zip(axes, (4, 8), strict=False):
+        for name, colour in colours.items():
+            cells = [cell for cell in told["cells"] if (cell["method"], cell["rounds"]) == (name, passes)]
+            entropy, loss = ([cell[key] for cell in cells] for key in ("entropy", "loss"))
+            axis.plot(entropy, loss, "o-", color=colour, ms=4, label=name)
+        axis.plot(told["real"]["entropy"], told["real"]["loss"], "*", color=INK, ms=9, label="real text")
+        axis.set(title=f"{passes} passes", xlabel="entropy of tokens (nats)", xlim=(5, 7.1), ylim=(3.2, 7))
+    axes[0].set_ylabel("loss under the judge (nats a token)")
+    axes[0].legend(loc="upper left")
+    for name, colour in colours.items():
+        cells = [cell for cell in told["cells"] if (cell["method"], cell["rounds"]) == (name, 4)]
+        rate = [100 * cell["stutter"]["words"] for cell in cells]
+        axes[2].plot([cell["temperature"] for cell in cells], rate, "o-", color=colour, ms=4)
+    axes[2].set(title="words said twice (%), 4 passes", xlabel="temperature", ylim=(0, None))
+    save("decoding")
+
+
 def minus(value: float) -> str:
     return f"{value:.1f}".replace("-", "−")
 
@@ -225,7 +248,10 @@ def save(name: str, **options: str) -> None:
     print(f"docs/img/{name}.png  {path.stat().st_size / 1000:.0f} kB")
 
 
-FIGURES = (pair, coloured, garden_path, pieces, orders, lengths, sums, joint, heatmap, casino, rectangles, dependence)
+FIGURES = (
+    pair, coloured, garden_path, pieces, orders, lengths, sums,
+    joint, heatmap, casino, rectangles, dependence, decoding,
+)  # fmt: skip
 
 if __name__ == "__main__":
     model = besag.load(progress=False)

@@ -23,7 +23,7 @@ def start(*arguments: object, **streams: Any) -> subprocess.Popen[str]:
     path = os.pathsep.join([str(Path(besag.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
-    command = [sys.executable, "-m", "besag.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "besag", *map(str, arguments)]
     return subprocess.Popen(command, text=True, env=environment, **pipes)
 
 

@@ -243,10 +243,12 @@ def random_graph(seed: int, places: int) -> tuple[np.ndarray, np.ndarray]:
     return D + D.T, rng.uniform(0, 7, size=places)
 
 
-def found_set(D: np.ndarray, H: np.ndarray, left: int, weight: float) -> tuple[tuple[int, ...], float]:
+def found_set(
+    D: np.ndarray, H: np.ndarray, left: int, weight: float, look_ahead: bool = True
+) -> tuple[tuple[int, ...], float]:
     every = torch.ones(1, len(H), dtype=torch.bool)
     chosen, within = spread_out(
-        torch.from_numpy(D)[None], torch.from_numpy(H)[None], every, torch.tensor([left]), weight
+        torch.from_numpy(D)[None], torch.from_numpy(H)[None], every, torch.tensor([left]), weight, look_ahead
     )
     return tuple(chosen[0].nonzero()[:, 0].tolist()), float(within)
 
@@ -262,6 +264,16 @@ def test_no_swap_makes_a_set_better(seed, places, left, weight):
     mine = price(D, H, hides, found, left, weight)
     for out, into in product(found, [place for place in hides if place not in found]):
         assert mine <= price(D, H, hides, tuple(sorted({*found, into} - {out})), left, weight) + 1e-8
+
+
+def test_without_looking_ahead_only_this_pass_counts():
+    """Three friends and two sure strangers: the strangers lose nothing now, but leave the friends to one another."""
+    D = np.zeros((5, 5))
+    D[:3, :3] = 1 - np.eye(3)
+    H = np.array([7.0, 7.0, 7.0, 0.0, 0.0])
+    assert found_set(D, H, 3, 0.05, look_ahead=False) == ((3, 4), 0)
+    ahead, within = found_set(D, H, 3, 0.05)
+    assert (len({*ahead} & {0, 1, 2}), within) == (1, 0)
 
 
 def test_sets_are_mostly_the_best_of_all():

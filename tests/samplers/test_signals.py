@@ -263,8 +263,10 @@ def test_attention_is_the_mean_of_what_the_network_tells(family):
 def test_a_network_that_does_not_tell_where_it_looks():
     law = network("bert", attn_implementation="sdpa")
     ids = torch.full((1, 6), law.vocabulary.mask_id)
-    with pytest.raises(BesagError, match=r"does not say where it attends to.*attn_implementation='eager'"):
+    with pytest.raises(BesagError, match=r"does not say where it attends to.*set_attn_implementation\('eager'\)"):
         attention(engine_of(law), ids, ids > -1)
+    law.model.set_attn_implementation("eager")  # as it is told
+    assert attention(engine_of(law), ids, ids > -1).strength.isfinite().all()
     table = Table.random(2, 3)
     with pytest.raises(BesagError, match=r"'table' \(Table\) does not say where it attends to"):
         attention(engine_of(table), *partly(table, {}, places=3))

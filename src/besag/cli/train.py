@@ -86,7 +86,7 @@ def run(
 
     besag train recipe.toml --resume
 
-    Several GPUs: torchrun --nproc-per-node 2 -m besag.cli train recipe.toml. Ctrl-C ends the run after its step, with a
+    Several GPUs: torchrun --nproc-per-node 2 -m besag train recipe.toml. Ctrl-C ends the run after its step, with a
     checkpoint; --resume goes on from there.
     """
     wanted = _read(recipe, set_, minutes, output, plot)

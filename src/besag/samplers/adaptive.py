@@ -7,9 +7,9 @@
                 W(S) + W(rest) / (R − 1) + entropy_weight · Σ_{i∈S} H_i
     x_i ~ p(x_i | what is shown)     for all i ∈ S, independently
 
-The middle term is what makes it work. The rest must be drawn too, in R − 1 passes; split among them at random, a pair
-of it falls into one pass with probability 1/(R − 1), so W(rest)/(R − 1) is what the rest is expected to lose. A set
-that is spread out itself but leaves clumps for the end is no good set. With two passes left this is a maximum cut of
+The middle term looks ahead. The rest must be drawn too, in R − 1 passes; split among them at random, a pair of it falls
+into one pass with probability 1/(R − 1), so W(rest)/(R − 1) is what the rest is expected to lose. A set that is spread
+out itself but leaves clumps for the end is no good set. With two passes left this is a maximum cut of
 the graph of dependences; a greedy choice, improved by swaps for as long as one helps, finds S. Of sets that lose
 alike the surest places come first.
 
@@ -18,8 +18,8 @@ independent places all go at once, and with budget=0 places that depend on all o
 together with the place that depends most on them, both from their Arnold-Gokhale joint (`pair_law.py`).
 
 Signals: "distance" costs no pass and is a prior on text, not a measurement. "change" and "information" measure, and
-cost as many passes as there are places, or pairs of places, each step; "attention" costs one and needs a network run
-with attn_implementation="eager". Every pass is counted.
+cost as many passes as there are places, or pairs of places, each step; "attention" costs one and needs a network that
+runs eager attention. Every pass is counted.
 
 What it samples from. S depends on the shown tokens and the model's rows, never on a token that is drawn. So if the
 conditionals are those of a joint law p,
@@ -87,6 +87,7 @@ class Adaptive(Kernel):
     signal: Literal["distance", "change", "information", "attention"] = "distance"
     reach: float = 2.0
     entropy_weight: float = 0.05
+    look_ahead: bool = True
     pairs: Literal["later", "ag"] = "later"
     candidates: int = 20
     refine: int = 0
@@ -168,9 +169,11 @@ class Adaptive(Kernel):
             strength = found.strength.to(entropy.dtype)
             height = torch.where(here, entropy[piece].nan_to_num(), 0)  # a NaN is reported by `Engine.check`
             if self.budget is None:
-                chosen, within = spread_out(strength, height, here, left, self.entropy_weight)
+                chosen, within = spread_out(strength, height, here, left, self.entropy_weight, self.look_ahead)
             else:
-                chosen, within = within_budget(strength, height, here, self.budget, self.entropy_weight)
+                chosen, within = within_budget(
+                    strength, height, here, self.budget, self.entropy_weight, self.look_ahead
+                )
             first = chosen.long().argmax(1)[:, None, None].expand(-1, 1, hides.shape[1])
             ties = strength.gather(1, first)[:, 0].masked_fill(~here | chosen, -1)  # (c, L)
             parts.append((chosen, ties.argmax(1), within, found.passes))
@@ -250,16 +253,18 @@ class Adaptive(Kernel):
 
 
 def spread_out(
-    strength: Tensor, entropy: Tensor, among: Tensor, left: Tensor, entropy_weight: float
+    strength: Tensor, entropy: Tensor, among: Tensor, left: Tensor, entropy_weight: float, look_ahead: bool = True
 ) -> tuple[Tensor, Tensor]:
     """(C, L) of each chain ⌈h / left⌉ places of `among` (C, L), and (C,) the dependence within them.
 
-    `strength` (C, L, L) is symmetric and 0 outside `among`, entropy (C, L), left (C,).
+    `strength` (C, L, L) is symmetric and 0 outside `among`, entropy (C, L), left (C,). Without `look_ahead` what the
+    rest loses does not count.
     """
     rows = torch.arange(len(among), device=among.device)
     hidden_ones = among.sum(1)
     size = (hidden_ones + left - 1) // left  # (C,)
-    share = torch.where(left > 1, 1 / (left - 1).clamp_min(1), 0).to(strength)[:, None]  # of the rest in one pass
+    meets = (left > 1) & look_ahead  # is there a pass in which two places of the rest may meet?
+    share = torch.where(meets, 1 / (left - 1).clamp_min(1), 0).to(strength)[:, None]
     total, price = strength.sum(2), entropy_weight * entropy  # (C, L)
     chosen, inside = torch.zeros_like(among), torch.zeros_like(total)  # inside: Σ over the chosen of D
     for turn in range(int(size.max())):
@@ -284,7 +289,7 @@ def spread_out(
 
 
 def within_budget(
-    strength: Tensor, entropy: Tensor, among: Tensor, budget: float, entropy_weight: float
+    strength: Tensor, entropy: Tensor, among: Tensor, budget: float, entropy_weight: float, look_ahead: bool
 ) -> tuple[Tensor, Tensor]:
     """(C, L) the set for the fewest passes that keep the dependence within a set to `budget`; and (C,) that."""
     most = int(among.sum(1).max())
@@ -294,6 +299,6 @@ def within_budget(
         if not len(open_):
             break
         left = torch.full_like(open_, passes)
-        sets, loss = spread_out(strength[open_], entropy[open_], among[open_], left, entropy_weight)
+        sets, loss = spread_out(strength[open_], entropy[open_], among[open_], left, entropy_weight, look_ahead)
         chosen[open_], within[open_] = sets, loss
     return chosen, within

@@ -10,7 +10,7 @@ arguments: the same noise, the same answer. All chains of a canvas move together
 them. Two families: a *chain* (`ends` False) moves for as long as it is asked to, a *decoder* (`ends` True) is done when
 nothing is hidden any more.
 
-Knows no text and no loop: `canvas.py` makes what is written on, `run.py` makes the steps.
+Knows no text and no loop: `sheet.py` makes what is written on, `run.py` makes the steps.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def information(
 
 
 def attention(engine: Engine, ids: Tensor, hides: Tensor) -> Dependence:
-    """Between the places of hides (C, L); the network must have been loaded with attn_implementation="eager"."""
+    """Between the places of hides (C, L), by a network with `model.set_attn_implementation("eager")`."""
     network = _with_attentions(engine)
     asked = hides.cpu().sum(1) > 1
     weight = torch.zeros(*ids.shape, ids.shape[1], device=ids.device)
@@ -140,8 +140,8 @@ def attention(engine: Engine, ids: Tensor, hides: Tensor) -> Dependence:
 
 
 _NO_ATTENTIONS = (
-    "{!r} ({}) does not say where it attends to. A transformer does if it runs with attn_implementation='eager': "
-    "besag.load((AutoModelForMaskedLM.from_pretrained(FOLDER, attn_implementation='eager'), tokenizer))"
+    "{!r} ({}) does not say where it attends to. A transformer does once it computes attention plainly: "
+    "lm.model.set_attn_implementation('eager')"
 )
 
 

@@ -1,0 +1,5 @@
+"""`python -m besag`: the `besag` command where it is not installed."""
+
+from besag.cli import main
+
+main()

@@ -1,5 +1,0 @@
-"""`python -m besag.cli`: the `besag` command where it is not installed."""
-
-from besag.cli import main
-
-main()
