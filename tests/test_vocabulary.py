@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.tokenizers import FAMILIES, SENTENCES, build
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
+from transformers import BertTokenizer, PreTrainedTokenizerFast
 
 from besag.errors import BesagError
 from besag.vocabulary import Encoded, Vocabulary, windows
@@ -141,6 +141,22 @@ def test_special_tokens_written_in_the_text_are_not_added_ones(name: str) -> Non
 )
 def test_special_token_policy_in_words(name: str, expected: str) -> None:
     assert vocabulary(name).special_text == expected
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_words_are_set_apart_by_spaces_and_residues_are_not(name: str) -> None:
+    assert Vocabulary(build(name)).spaced == (name != "character-slow")
+
+
+def test_chinese_is_written_without_spaces_and_symbols_with() -> None:
+    signs = "今天很好我们去北京吃饭的人山水"
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *signs, "hello", "world", *(f"##{sign}" for sign in signs)]
+    chinese = BertTokenizer(vocab={token: id for id, token in enumerate(tokens)})
+    assert not Vocabulary(chinese).spaced
+    assert Vocabulary.of_symbols(["a", "b"]).spaced
+    words = Tokenizer(models.WordLevel({"a": 0, "b": 1, "[MASK]": 2}))  # knows no unknown token, and breaks on "ab"
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    assert Vocabulary(PreTrainedTokenizerFast(tokenizer_object=words, mask_token="[MASK]")).spaced
 
 
 def test_special_token_policy_with_a_start_only_and_without_a_mask() -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Context = str | Sequence[str]
 WordPolicy = str | Sequence[Sequence[str] | Sequence[tuple[int, int]]]
+TRIED = 200  # tokens
 POLICIES = ("tokenizer", "whitespace")
 SPACE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # U+3000 is the last white space there is
 
@@ -98,6 +99,31 @@ class Vocabulary:
         inside = np.flatnonzero(~example.special)
         first, last = (inside[0], inside[-1] + 1) if len(inside) else (len(example.ids), len(example.ids))
         return " ".join([*example.tokens[:first], "…", *example.tokens[last:]]) + " shown, not scored"
+
+    @cached_property
+    def spaced(self) -> bool:
+        """Are words set apart by spaces? Not if they are residues, atoms or Chinese, read as they are side by side.
+
+        Tried on neighbours among tokens from all over the vocabulary that are words of their own, no parts of words.
+        """
+        if self._symbols is not None:
+            return True
+        ordinary = sorted({*range(self.size)} - self.special_ids)
+        some = [self.token(id) for id in ordinary[:: max(1, len(ordinary) // TRIED)]]
+        after = [self._string(*pair).removeprefix(self._string(pair[0])) for pair in pairwise(some)]
+        words = [token for token, written in zip(some[1:], after, strict=True) if written[:1].isspace()]
+        pairs = list(pairwise(words))
+        alike = [self._read("".join(self._string(token).strip() for token in pair)) == list(pair) for pair in pairs]
+        return 2 * sum(alike) <= len(pairs)
+
+    def _string(self, *tokens: str) -> str:
+        return str(self.tokenizer.convert_tokens_to_string(list(tokens)))
+
+    def _read(self, text: str) -> list[str]:
+        try:
+            return list(self.tokenizer.tokenize(text))
+        except Exception:  # some have no token for what they do not know
+            return []
 
     def token(self, id: int) -> str:
         """How the tokenizer writes `id`; heads may be wider than their tokenizer, so an id beyond it says so."""

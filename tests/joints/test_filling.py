@@ -51,6 +51,8 @@ def test_the_own_tokens_of_a_text_give_it_back(family):
 def test_the_residues_of_a_protein_stay_together():
     vocabulary = Vocabulary(build("character-slow"))
     assert fill(vocabulary, "LAG[MASK]VS", "E") == "LAGEVS"
+    assert fill(vocabulary, "LAG[MASK][MASK]VS", "E", "R") == "LAGERVS"
+    assert fill(vocabulary, "L A G [MASK] [MASK]", "E", "R") == "L A G E R"
 
 
 @pytest.mark.parametrize("family", ["bytelevel-trimmed", "bytelevel-untrimmed"])

@@ -2,8 +2,10 @@ import json
 
 import numpy as np
 import pytest
+from tests.networks import tiny, vocabulary
 
 import besag
+from besag.conditionals.transformer import Transformer
 from besag.errors import BesagError
 from besag.samplers.record import Record
 from besag.samplers.sheet import blank, template
@@ -47,6 +49,14 @@ def test_a_text_from_nothing_has_its_length_and_its_end(lm):
     ids = sheet.ids.copy()
     ids[list(sheet.at)] = [lm.vocabulary.id(token) for token in ("▁It", "▁was", "▁a", "▁great", "▁day")]
     assert sheet.write(ids) == "It was a great day."
+
+
+def test_a_protein_from_nothing_is_written_as_one_word():
+    lm = besag.load(Transformer(tiny("esm"), vocabulary("esm")))
+    chain = lm.sample(None, "ordered", chains=3, length=8)
+    for text, ids in zip(chain.texts, chain.ids, strict=True):
+        assert text == "".join(lm.vocabulary.token(id) for id in ids[1:-1])
+        assert lm.vocabulary.encode([text])[0].ids.tolist() == ids.tolist()
 
 
 @pytest.mark.parametrize(

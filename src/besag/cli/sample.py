@@ -124,6 +124,7 @@ def sample(
         raise BesagError("--every says which steps are recorded: name a file with --record")
 
     import besag
+    from besag.samplers.sheet import masks
 
     lm = besag.load(
         model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,
@@ -136,7 +137,7 @@ def sample(
                 "words, patterns and lengths are kept to by a search of its own: say a text or a length, --chains, "
                 "--top-k, --temperature, --budget and --seed beside them, and nothing else"
             )
-        start = text if text is not None else " ".join(["[MASK]"] * (length or 0)) + end
+        start = text if text is not None else masks(lm.vocabulary, length or 0) + end
         solutions = lm.solve(
             start, wanted, solutions=chains, sample=True, seed=seed, top_k=top_k or 50, budget=budget,
             temperature=temperature or 1.0,

@@ -36,7 +36,7 @@ def filled(vocabulary: Vocabulary, encoded: Encoded, positions: Sequence[int], i
         else:
             base, run = text + encoded.text[end:start], [position]
             masks = _mask(vocabulary, encoded, position - 1) and _mask(vocabulary, encoded, position)
-            if masks and end == start and not base[-1:].isspace():
+            if masks and end == start and not base[-1:].isspace() and vocabulary.spaced:
                 base += " "  # two masks written as one: the tokens say whether they are one word
             elif masks and position - 1 in value and text[-1:].isspace():
                 base = text  # the token before is nothing but a space

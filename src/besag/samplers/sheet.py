@@ -95,10 +95,14 @@ def blank(conditionals: Conditionals, length: int, *, end: str = "", long: bool 
     """n free places and nothing else; `end` is text that closes every sample, such as a full stop."""
     if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1:
         raise BesagError(f"length={length!r}: give the number of tokens to draw, at least 1.")
-    sheet = template(conditionals, " ".join([MASK] * int(length)) + end, long=long)
+    sheet = template(conditionals, masks(conditionals.vocabulary, int(length)) + end, long=long)
     if len(sheet.at) != length:
         raise BesagError(f"{conditionals.name!r} reads {length} masks as {len(sheet.at)}: write a text with masks.")
     return sheet
+
+
+def masks(vocabulary: Vocabulary, length: int) -> str:
+    return (" " if vocabulary.spaced else "").join([MASK] * length)
 
 
 def allowed_tokens(conditionals: Conditionals, outcomes: Literal["text", "all"] = "text") -> Tensor | None:

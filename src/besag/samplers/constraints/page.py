@@ -29,7 +29,7 @@ RUN, EDGE = re.compile(r"\S+"), re.compile(r"^\W+|\W+$")
 class Gap(NamedTuple):
     """What stands between a place and the place before it."""
 
-    text: str  # with the space that is written between two neighbouring masks
+    text: str  # with the space that is written between two neighbouring masks, if words have one
     masks: bool  # it stands between two neighbouring masks: after a token that is nothing but a space, it is left out
     first: bool  # nothing stands before: the token is written alone
     follows: bool  # its token follows directly on that of the place before
@@ -106,7 +106,7 @@ class Page:
             masks = follows and bool((encoded.ids[position - 1 : position + 1] == self.mask_id).all())
             raw = "" if follows or first else str(string([self.vocabulary.token(encoded.ids[position - 1])]))
             ended = not (follows or first) and (not raw or raw[-1].isspace())
-            found.append(Gap(text or " " * masks, masks, first, follows, ended))
+            found.append(Gap(text or " " * (masks and self.vocabulary.spaced), masks, first, follows, ended))
             end = stop
         return tuple(found)
 

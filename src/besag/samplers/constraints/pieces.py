@@ -61,16 +61,15 @@ def pieces(vocabulary: Vocabulary, width: int, outcomes: tuple[int, ...]) -> Pie
 
 
 def _masks(vocabulary: Vocabulary, count: int) -> Encoded:
-    """A text of masks and nothing else, as a tokenizer would read it that has no special tokens."""
-    token = vocabulary.mask_token or ""
-    bounds = np.arange(count + 1) * len(token)
-    every = np.arange(count)
+    """A text of masks and spaces, as a tokenizer would read it that has no special tokens."""
+    token, every = vocabulary.mask_token or "", np.arange(count)
+    text, start = " ".join([token] * count), every * (len(token) + 1)
     return Encoded(
-        text=token * count,
-        span=(0, len(token) * count),
+        text=text,
+        span=(0, len(text)),
         ids=np.full(count, vocabulary.mask_id),
         tokens=(token,) * count,
-        offsets=np.stack([bounds[:-1], bounds[1:]], axis=1),
+        offsets=np.stack([start, start + len(token)], axis=1),
         words=every,
         special=np.zeros(count, dtype=bool),
         places=every,
