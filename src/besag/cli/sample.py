@@ -142,8 +142,9 @@ def sample(
             start, wanted, solutions=chains, sample=True, seed=seed, top_k=top_k or 50, budget=budget,
             temperature=temperature or 1.0,
         )  # fmt: skip
-        for number, (line, log_prob) in enumerate(zip(solutions.texts, solutions.log_probs, strict=True)):
-            out.write({"chain": number, "text": line, "log_prob": log_prob}, {})
+        found = zip(solutions.texts, solutions.log_probs, solutions.model_log_probs, strict=True)
+        for number, (line, log_prob, of_model) in enumerate(found):
+            out.write({"chain": number, "text": line, "log_prob": log_prob, "model_log_prob": of_model}, {})
         out.close()
         say(" · ".join(solutions.told))
         return 0 if solutions.status in ("solved", "all") else UNSCORED
