@@ -56,13 +56,14 @@ def main() -> None:
     report: dict[str, Any] = {"machine": machine, "speed": [], "error": []}
     for shape in arguments.shapes.split(","):
         model, tokenizer = shapes.build(shape, tiny=arguments.tiny)
-        lm = besag.load((copy.deepcopy(model), tokenizer), device=arguments.device, dtype=dtype, progress=False)
+        how = {"device": arguments.device, "dtype": dtype, "compile": arguments.compile, "progress": False}
+        lm = besag.load((copy.deepcopy(model), tokenizer), **how)
         for name, chosen in texts.items():
             speed = _speed(lm, chosen, arguments.rounds, work(model.config, _lengths(tokenizer, chosen)), rate)
             report["speed"].append({"shape": shape, "sentences": name, **speed})
         report["error"].append({"shape": shape, **_error(lm, model, tokenizer, arguments, reference)})
     model, tokenizer = shapes.build("embedded")
-    lm = besag.load((copy.deepcopy(model), tokenizer), device=arguments.device, dtype=dtype, progress=False)
+    lm = besag.load((copy.deepcopy(model), tokenizer), **how)
     report["error"].append({"shape": "embedded (trained)", **_error(lm, model, tokenizer, arguments, reference)})
     arguments.output.parent.mkdir(exist_ok=True, parents=True)
     arguments.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
@@ -178,12 +179,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--count", type=int, help="sentences of SNLI-like length (10000)")
     parser.add_argument("--spread-count", type=int, help="sentences of lengths even on a logarithmic scale (500)")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--compile", action="store_true", help="with compiled layers")
     parser.add_argument("--output", type=Path, help="where the JSON goes")
     arguments = parser.parse_args()
     small = (20, 3) if arguments.tiny else (10_000, 500)
     arguments.count = arguments.count or small[0]
     arguments.spread_count = arguments.spread_count or small[1]
-    arguments.output = arguments.output or RESULTS / f"device{'-tiny' if arguments.tiny else ''}.json"
+    arguments.output = (
+        arguments.output or RESULTS / f"device{'-tiny' * arguments.tiny}{'-compiled' * arguments.compile}.json"
+    )
     return arguments
 
 

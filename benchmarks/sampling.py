@@ -24,17 +24,17 @@ from besag.engine import Engine
 from besag.samplers import Canvas, Noise, kernel
 
 
-def load(shape: str, device: str) -> Any:
+def load(shape: str, device: str, compiled: bool = False) -> Any:
     """The embedded model, or one of BERT-base's shape with random weights and the same tokenizer."""
     if shape == "embedded":
-        return besag.load(device=device, progress=False)
+        return besag.load(device=device, compile=compiled, progress=False)
     from transformers import BertConfig, BertForMaskedLM
 
     tokenizer = besag.load(device="cpu", progress=False).tokenizer
     torch.manual_seed(0)
     model = BertForMaskedLM(BertConfig(vocab_size=30_522))
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
-    return besag.load((model.to(device, dtype).eval(), tokenizer), progress=False)
+    return besag.load((model.to(device, dtype).eval(), tokenizer), compile=compiled, progress=False)
 
 
 def canvas(lm: Any, chains: int, length: int) -> Canvas:
@@ -91,14 +91,17 @@ def main() -> None:
     parser.add_argument("--length", type=int, nargs="+", default=[64], help="special tokens included")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--compile", action="store_true", help="besag's layers compiled, the loops' not")
     parser.add_argument("--ancestral", action="store_true")
     parser.add_argument("--grid", type=int, default=1000, help="steps of the diffusion")
     chosen = parser.parse_args()
-    lm = load(chosen.shape, chosen.device)
+    lm = load(chosen.shape, chosen.device, chosen.compile)
+    plain = load(chosen.shape, chosen.device) if chosen.compile else lm
     for chains in chosen.chains:
         for length in chosen.length:
             start = canvas(lm, chains, length)
             told: dict[str, Any] = {"shape": chosen.shape, "device": chosen.device, "chains": chains, "length": length}
+            told |= {"compiled": True} if chosen.compile else {}
             if chosen.ancestral:
                 for cache in (True, False):
                     run = lambda c=cache: chain(lm, start, chosen.grid, "ancestral", grid=chosen.grid, cache=c)  # noqa: B023, E731
@@ -109,7 +112,7 @@ def main() -> None:
                 told["besag"] = round(chains * chosen.steps / ours, 1)
                 kinds = {"all at once": True} if chosen.device != "cpu" else {"one by one": False, "all at once": True}
                 for name, together in kinds.items():
-                    theirs = seconds(lambda t=together: plain_loop(lm, start, chosen.steps, t), chosen.rounds)  # type: ignore[misc] # noqa: B023
+                    theirs = seconds(lambda t=together: plain_loop(plain, start, chosen.steps, t), chosen.rounds)  # type: ignore[misc] # noqa: B023
                     told[name] = round(chains * chosen.steps / theirs, 1)
                     told[f"over {name}"] = round(theirs / ours, 2)
             print(json.dumps(told), flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -48,6 +49,7 @@ def load(
     dtype: str | torch.dtype | None = None,
     revision: str | None = None,
     allow_pickle: bool = False,
+    compile: bool = False,
     untilt: bool = False,
     batch_tokens: int | None = None,
     progress: bool | None = None,
@@ -55,6 +57,7 @@ def load(
 ) -> LanguageModel:
     """A language model from the embedded model (None), a folder, a hub name, (model, tokenizer) or an exact law.
 
+    `compile` spends some ten seconds on CUDA and then runs large batches faster, those of ModernBERT twice as fast.
     `untilt` takes out what a law of masks that looks at tokens put into the answers (see `besag.conditionals.tilt`).
     `batch_tokens` fixes how many tokens run at a time (otherwise found); `progress` shows a bar on stderr (None: only
     on a terminal, for work of over a second).
@@ -75,6 +78,10 @@ def load(
             allow_pickle=allow_pickle,
             name=name,
         )
+        if compile and conditionals.device.type == "cuda":
+            conditionals.compile()
+        elif compile:
+            warnings.warn(f"compile=True is for CUDA, and this is {conditionals.device}: not compiled", stacklevel=2)
     if untilt:
         from besag.conditionals.tilt import untilted
 

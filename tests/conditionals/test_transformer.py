@@ -11,6 +11,7 @@ import torch
 from tests.networks import MASKED_FAMILIES, tiny, vocabulary
 from transformers import BertForMaskedLM, BertForSequenceClassification, BertForTokenClassification, BertModel
 
+import besag
 from besag.conditionals.contract import Conditionals, Questions
 from besag.conditionals.network import gap, longest
 from besag.conditionals.transformer import Transformer
@@ -361,3 +362,53 @@ def test_refused_when_it_answers_with_nan():
 
 def test_refused_when_it_needs_more_than_ids():
     assert "cannot be run on token ids alone" in refusal(tiny("xmod", languages=("en_XX",)), vocabulary("xmod"))
+
+
+# ---- compiled layers
+
+
+@pytest.fixture
+def fresh_compiler():
+    """Nothing that was compiled before, or that broke, is remembered."""
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("family", ["bert", "modernbert"])
+@pytest.mark.usefixtures("fresh_compiler")
+def test_compiled_layers_say_the_same_for_all_shapes(family):
+    plain, compiled = (Transformer(tiny(family), vocabulary(family)) for _ in range(2))
+    compiled.compile(backend="aot_eager")
+    assert any(layer._compiled_call_impl for layer in compiled.model.modules())
+    for shape in ((3, 5), (1, 9), (4, 12)):
+        ids = torch.randint(5, 20, shape)
+        questions = Questions(ids=ids, row=torch.arange(shape[0]), place=torch.full((shape[0],), 2))
+        with torch.inference_mode():
+            torch.testing.assert_close(compiled.rows(questions), plain.rows(questions), atol=1e-5, rtol=1e-5)
+
+
+def breaks(graph, inputs):
+    raise RuntimeError("no compiler here")
+
+
+def lies(graph, inputs):
+    return lambda *values: [part * 3 if part.is_floating_point() else part for part in graph(*values)]
+
+
+@pytest.mark.parametrize(
+    ("backend", "why"), [(breaks, "it broke: .*no compiler here"), (lies, "its numbers differ by")]
+)
+@pytest.mark.usefixtures("fresh_compiler")
+def test_what_cannot_be_compiled_runs_as_it_is(backend, why):
+    plain, other = (Transformer(tiny("bert"), vocabulary("bert")) for _ in range(2))
+    with pytest.warns(UserWarning, match=rf"(?s)runs as it is, not compiled: {why}"):
+        other.compile(backend=backend)
+    questions = Questions(ids=torch.randint(5, 20, (2, 6)), row=torch.arange(2), place=torch.tensor([1, 3]))
+    with torch.inference_mode():
+        torch.testing.assert_close(other.rows(questions), plain.rows(questions))
+
+
+def test_compiling_is_for_cuda():
+    with pytest.warns(UserWarning, match="compile=True is for CUDA, and this is cpu: not compiled"):
+        besag.load((tiny("bert"), vocabulary("bert").tokenizer), compile=True)

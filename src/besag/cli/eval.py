@@ -48,6 +48,7 @@ def minimal_pairs(
     dtype: o.Dtype = None,
     revision: o.Revision = None,
     allow_pickle: o.AllowPickle = False,
+    compile: o.Compile = False,
     method: o.Methods = None,
     order: o.Order = None,
     orders: o.Orders = None,
@@ -94,8 +95,8 @@ def minimal_pairs(
     names: list[str | None] = [*model] if model else [None]
     models = [
         besag.load(
-            name, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,
-            progress=progress,
+            name, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, compile=compile,
+            batch_tokens=batch_tokens, progress=progress,
         )
         for name in names
     ]  # fmt: skip

@@ -53,6 +53,7 @@ def pairs(
     dtype: o.Dtype = None,
     revision: o.Revision = None,
     allow_pickle: o.AllowPickle = False,
+    compile: o.Compile = False,
     pairs: Pairs = None,
     distances: Distances = None,
     per_text: PerText = 1,
@@ -94,8 +95,8 @@ def pairs(
     import besag
 
     lm = besag.load(
-        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,
-        progress=False,
+        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, compile=compile,
+        batch_tokens=batch_tokens, progress=False,
     )  # fmt: skip
     options: dict[str, Any] = {
         "pairs": kinds, "distances": apart, "per_text": per_text, "seed": seed, "outcomes": outcomes,

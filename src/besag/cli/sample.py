@@ -89,6 +89,7 @@ def sample(
     dtype: o.Dtype = None,
     revision: o.Revision = None,
     allow_pickle: o.AllowPickle = False,
+    compile: o.Compile = False,
     every: Every = None,
     record: RecordFile = None,
     resume: Resume = False,
@@ -127,8 +128,8 @@ def sample(
     from besag.samplers.sheet import masks
 
     lm = besag.load(
-        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,
-        progress=False if live else progress,
+        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, compile=compile,
+        batch_tokens=batch_tokens, progress=False if live else progress,
     )  # fmt: skip
     wanted = _constraints(require, forbid, pattern, characters, words)
     if wanted:
@@ -142,8 +143,8 @@ def sample(
             start, wanted, solutions=chains, sample=True, seed=seed, top_k=top_k or 50, budget=budget,
             temperature=temperature or 1.0,
         )  # fmt: skip
-        found = zip(solutions.texts, solutions.log_probs, solutions.model_log_probs, strict=True)
-        for number, (line, log_prob, of_model) in enumerate(found):
+        rows = zip(solutions.texts, solutions.log_probs, solutions.model_log_probs, strict=True)
+        for number, (line, log_prob, of_model) in enumerate(rows):
             out.write({"chain": number, "text": line, "log_prob": log_prob, "model_log_prob": of_model}, {})
         out.close()
         say(" · ".join(solutions.told))

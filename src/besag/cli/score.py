@@ -33,6 +33,7 @@ def score(
     dtype: o.Dtype = None,
     revision: o.Revision = None,
     allow_pickle: o.AllowPickle = False,
+    compile: o.Compile = False,
     untilt: o.Untilt = False,
     method: o.Methods = None,
     order: o.Order = None,
@@ -99,8 +100,9 @@ def score(
     bar = False if progress is None and output is None and sys.stdout.isatty() else progress
     models = [
         besag.load(
-            name, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, untilt=untilt,
-            batch_tokens=batch_tokens, progress=False if place else bar,  # the others run in step with the first
+            name, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, compile=compile,
+            untilt=untilt, batch_tokens=batch_tokens,
+            progress=False if place else bar,  # the others run in step with the first
         )
         for place, name in enumerate(model or [None])
     ]  # fmt: skip

@@ -13,7 +13,6 @@ import torch
 
 from besag.conditionals import checkpoint as saved
 from besag.conditionals.causal import Causal
-from besag.conditionals.contract import Conditionals
 from besag.conditionals.network import USABLE, check_ids, longest
 from besag.conditionals.transformer import NO_MASK, Transformer
 from besag.errors import BesagError
@@ -32,7 +31,7 @@ def load_conditionals(
     revision: str | None = None,
     allow_pickle: bool = False,
     name: str | None = None,
-) -> Conditionals:
+) -> Transformer | Causal:
     """One who answers, from a folder, a hub name, or a pair of a built model and its tokenizer.
 
     A pair stays where and as precise as it is, unless `device` or `dtype` says otherwise. `tokenizer` (one that is
@@ -106,7 +105,7 @@ def _from_pair(
     device: str | torch.device | None,
     dtype: str | torch.dtype | None,
     name: str | None,
-) -> Conditionals:
+) -> Transformer | Causal:
     if len(pair) != 2 or tokenizer is not None:
         raise BesagError(
             f"a pair is (model, tokenizer), with no other tokenizer beside it; here it is a tuple of {len(pair)}"

@@ -8,6 +8,7 @@ of which hold the pad token as an ordinary value. Knows no family, no batch, no 
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Mapping
 from itertools import cycle, islice
 from math import inf
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor
 
 from besag.conditionals.contract import NOTHING
-from besag.conditionals.split import Head, Reader
+from besag.conditionals.split import Head, Reader, compile_layers
 from besag.errors import BesagError
 from besag.vocabulary import Vocabulary
 
@@ -30,6 +31,7 @@ SANE_LENGTH = 1_000_000  # tokenizers write "no limit" as 10^30
 # same products are taken, and between answers whose products are cut differently and so round differently.
 SAME = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 1e-4, torch.bfloat16: 1e-3}
 CLOSE = {torch.float64: 1e-10, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
+COMPILED = 4  # times as far: compiled layers round once where others round at every step
 
 
 class Network:
@@ -54,6 +56,22 @@ class Network:
 
     def head(self, rows: Tensor) -> Tensor:
         return self._head(rows)
+
+    def compile(self, **options: Any) -> None:
+        """Compile the layers for sequences of all shapes; leave them as they are, with a warning, if that fails."""
+        probe = self._probe().to(self.device)
+        with torch.inference_mode():
+            plain = self._read(probe)
+            layers = compile_layers(self._read.module, dynamic=True, **options)
+            try:
+                trip, found = None, gap(self._read(probe), plain)
+            except Exception as problem:
+                trip, found = problem, inf
+        if found > COMPILED * CLOSE[self.dtype]:
+            for layer in layers:
+                layer._compiled_call_impl = None  # as it was; torch has no other way back
+            why = f"it broke: {trip}" if trip else f"its numbers differ by {found:.2g} of the largest"
+            warnings.warn(f"{self.title} runs as it is, not compiled: {why}", stacklevel=3)
 
     def _study(self) -> None:
         probe = self._probe().to(self.device)  # (4, L)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from besag.conditionals.split import Head
+from besag.conditionals.split import Head, compile_layers
 from besag.errors import BesagError
 from besag.training.network import attention
 from besag.training.network.batch import Layout
@@ -54,11 +54,7 @@ class Encoder(nn.Module):
         return self._padded(ids, layout, causal, seen)
 
     def compile_layers(self) -> None:
-        """Compile each layer by itself: all of one kind share one compilation, which takes seconds and not minutes."""
-        for part in self.body.modules():
-            if isinstance(part, nn.ModuleList):
-                for layer in part:
-                    layer.compile(dynamic=False)
+        compile_layers(self.body, dynamic=False)
         for part in self.body.children():
             kind = type(part).__name__.lower()
             if "norm" in kind or ("embedding" in kind and "rotary" not in kind):
