@@ -171,9 +171,8 @@ def methods(lm: besag.LanguageModel, passes: int, temperature: float) -> dict[st
 def variants(passes: int) -> dict[str, Callable[[int], Kernel]]:
     t = {"temperature": MATCHED}
     return {
-        "adaptive": lambda n: kernel("adaptive", rounds=passes, **t),
         "look_ahead=False": lambda n: kernel("adaptive", rounds=passes, look_ahead=False, **t),
-        "entropies not looked at": lambda n: kernel("adaptive", rounds=passes, entropy_weight=0.0, **t),
+        "entropy_weight=0": lambda n: kernel("adaptive", rounds=passes, entropy_weight=0.0, **t),
         "refine=1": lambda n: kernel("adaptive", rounds=passes, refine=1, **t),
         'signal="change"': lambda n: kernel("adaptive", rounds=passes, signal="change", **t),
         'signal="attention"': lambda n: kernel("adaptive", rounds=passes, signal="attention", **t),
@@ -183,9 +182,11 @@ def variants(passes: int) -> dict[str, Callable[[int], Kernel]]:
 
 
 def compare(cells: dict[str, dict[float, Sampled]], rng: np.random.Generator) -> dict[str, dict[str, Any]]:
-    """Each baseline where its samples have the entropy of `adaptive`, and where they have its self-BLEU.
+    """Each other way and `adaptive`, where their samples have one entropy, and where they have one self-BLEU.
 
-    What `adaptive` has less, or more; and the ratio of the rates of words said twice, over all temperatures.
+    Baselines are read along their curve where `adaptive` is at one temperature; variants, which have one temperature,
+    are held against the curve of `adaptive`. What `adaptive` has less, or more; and the ratio of the rates of words
+    said twice, over the temperatures there are.
     """
     compared: dict[str, dict[str, Any]] = {}
     for name, curve in cells.items():
@@ -215,19 +216,15 @@ def against(
             words += one.words[which].sum(0)
         return np.array(found), float(words[0] / words[1])
 
-    table, my_rate = points(mine)
-    entropy, bleu, loss = table[list(mine).index(MATCHED)]
-    table, rate = points(other)
-    by_entropy, by_bleu = table[table[:, 0].argsort()].T, table[table[:, 1].argsort()].T  # (3, temperatures)
-    at_entropy = float(np.interp(entropy, by_entropy[0], by_entropy[2]))
-    at_bleu = float(np.interp(bleu, by_bleu[1], by_bleu[2]))
+    (my_points, my_rate), (their_points, rate) = points(mine), points(other)
+    sign = 1 if len(other) > 1 else -1  # whose curve is it?
+    at, along = (my_points[list(mine).index(MATCHED)], their_points) if sign > 0 else (their_points[0], my_points)
+    (entropy, bleu, loss), by_entropy, by_bleu = at, along[along[:, 0].argsort()].T, along[along[:, 1].argsort()].T
     return {
-        "loss": at_entropy,
-        "loss_less": at_entropy - loss,
-        "self_bleu_more": bleu - float(np.interp(entropy, by_entropy[0], by_entropy[1])),
+        "loss_less": sign * float(np.interp(entropy, by_entropy[0], by_entropy[2]) - loss),
+        "self_bleu_more": sign * float(bleu - np.interp(entropy, by_entropy[0], by_entropy[1])),
         "entropy_on_the_curve": float(by_entropy[0, 0] <= entropy <= by_entropy[0, -1]),
-        "loss_at_self_bleu": at_bleu,
-        "loss_less_at_self_bleu": at_bleu - loss,
+        "loss_less_at_self_bleu": sign * float(np.interp(bleu, by_bleu[1], by_bleu[2]) - loss),
         "self_bleu_on_the_curve": float(by_bleu[1, 0] <= bleu <= by_bleu[1, -1]),
         "stutter_ratio": my_rate / rate if rate else np.nan,
     }
@@ -274,8 +271,10 @@ def study(arguments: argparse.Namespace) -> dict[str, Any]:
     for passes in arguments.passes:
         cells: dict[str, dict[float, Sampled]] = {}
         print(f"\n{passes} passes\n\n{HEAD}", end="")
-        for temperature in (MATCHED,) if arguments.variants else TEMPERATURES:
-            ways = variants(passes) if arguments.variants else methods(lm, passes, temperature)
+        for temperature in TEMPERATURES:
+            ways = methods(lm, passes, temperature)
+            if arguments.variants:
+                ways = {"adaptive": ways["adaptive"], **(variants(passes) if temperature == MATCHED else {})}
             for name, how in ways.items():
                 make = partial(decode, lm, arguments.lengths, arguments.samples, how, arguments.seed)
                 sampled = judged(arguments.cells, f"{name}-{passes}-{temperature}", make, judge)
@@ -284,20 +283,19 @@ def study(arguments: argparse.Namespace) -> dict[str, Any]:
                 told |= {"texts": sampled.texts[:20]}
                 found["cells"].append(told)
                 print(row(name, f"{temperature}", told), end="", flush=True)
-        if not arguments.variants:
-            found["compared"][passes] = compare(cells, rng)
-            print(f"\n`adaptive` at {MATCHED}, against the others\n\n{AGAINST}", end="")
-            for name, told in found["compared"][passes].items():
-                columns = [
-                    f"{told[key]:{form}} {span(told[f'{key}_interval'], form)}"
-                    for key, form in [
-                        ("loss_less", "+.3f"),
-                        ("self_bleu_more", "+.4f"),
-                        ("loss_less_at_self_bleu", "+.3f"),
-                        ("stutter_ratio", ".2f"),
-                    ]
+        found["compared"][passes] = compare(cells, rng)
+        print(f"\n`adaptive` against the others\n\n{AGAINST}", end="")
+        for name, told in found["compared"][passes].items():
+            columns = [
+                f"{told[key]:{form}} {span(told[f'{key}_interval'], form)}"
+                for key, form in [
+                    ("loss_less", "+.3f"),
+                    ("self_bleu_more", "+.4f"),
+                    ("loss_less_at_self_bleu", "+.3f"),
+                    ("stutter_ratio", ".2f"),
                 ]
-                print(f"| {name} | " + " | ".join(columns) + " |", flush=True)
+            ]
+            print(f"| {name} | " + " | ".join(columns) + " |", flush=True)
     return found
 
 
@@ -429,8 +427,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cells", type=Path, help="a folder for finished samples, from which a run goes on")
-    parser.add_argument("--out", type=Path, default=RESULTS / "decoding.json")
+    parser.add_argument("--out", type=Path, help="of the result; beside the others if not given")
     arguments = parser.parse_args()
+    name = "signals" if arguments.signals else "decoding-variants" if arguments.variants else "decoding"
+    arguments.out = arguments.out or RESULTS / f"{name}.json"
     if not arguments.signals:
         if not arguments.judge:
             parser.error("--judge FOLDER: another model must judge the samples")

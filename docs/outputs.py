@@ -17,7 +17,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -56,6 +56,8 @@ def embedded() -> Any:
 def stage() -> Iterator[None]:
     """The repository's root as the working folder, a terminal of fixed width, and one embedded model for everybody."""
     import besag
+    from besag.joints import CONSTRUCTIONS
+    from besag.samplers import KERNELS
     from besag.scores import METHODS
 
     shared, load = embedded(), besag.load
@@ -63,9 +65,13 @@ def stage() -> Iterator[None]:
     def load_once(model: Any = None, **options: Any) -> Any:
         return load(model, **options) if model is not None or any(options.values()) else shared
 
-    methods, names = mock.patch.dict(METHODS), mock.patch.dict(METHODS.aliases)  # both as before when it is over
-    terminal = mock.patch.dict(os.environ, TERMINAL)
-    with chdir(ROOT), methods, names, terminal, mock.patch.object(besag, "load", load_once):
+    with ExitStack() as stack:
+        stack.enter_context(chdir(ROOT))
+        for table in (METHODS, CONSTRUCTIONS, KERNELS):  # what a page registers is gone when it is over
+            stack.enter_context(mock.patch.dict(table))
+            stack.enter_context(mock.patch.dict(table.aliases))
+        stack.enter_context(mock.patch.dict(os.environ, TERMINAL))
+        stack.enter_context(mock.patch.object(besag, "load", load_once))
         yield
 
 

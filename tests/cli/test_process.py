@@ -112,3 +112,10 @@ def test_help_comes_at_once() -> None:
             assert process.wait() == 0
         times.append(time.perf_counter() - began)
     assert min(times) < 1
+
+
+def test_a_score_that_needs_joints_is_known_before_they_are_loaded() -> None:
+    with start("cite", "ag_chain") as process:
+        out, _ = process.communicate(timeout=120)
+        assert process.returncode == 0
+        assert "arnold1998" in out

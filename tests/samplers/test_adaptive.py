@@ -15,8 +15,10 @@ from tests.samplers.exact import Incompatible, blank, conditional, empirical, fo
 from tests.samplers.test_entropy_bound import entropy, total_correlation
 from tests.samplers.test_stutter import toy
 
+from besag.conditionals.ising import Ising
 from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
+from besag.diagnostics.texts import stutter
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.samplers import (
@@ -26,7 +28,6 @@ from besag.samplers import (
 from besag.samplers.adaptive import spread_out
 from besag.samplers.kernel import Canvas, Noise
 from besag.samplers.signals import distance
-from besag.samplers.stutter import by_token
 
 CHAINS = 20_000
 
@@ -100,7 +101,7 @@ def decoded_law(law, places: int, rounds: int | None, weight: float = 0.05):
 def test_the_toy_never_stutters(options):
     law = toy()
     state, _ = run(kernel("adaptive", **options), law, blank(law, 3, 5000))
-    assert by_token(state.ids.tolist()).value == 0
+    assert stutter(state.ids.tolist()).value == 0
     assert follows(np.bincount(number(state.ids, 4), minlength=64), law.log_probs.exp().numpy())
 
 
@@ -231,6 +232,15 @@ def test_three_places_may_depend_though_no_two_do():
     assert follows(
         empirical(kernel("adaptive", budget=0.0), law, blank(law, 3, CHAINS)), joint
     )  # by distance: one by one
+
+
+@pytest.mark.parametrize(
+    ("rounds", "nats", "apart"), [(4, 0, 0), (3, 0.101, 0.221), (2, 0.179, 0.290), (1, 0.983, 0.558)]
+)
+def test_four_spins_lose_what_the_documentation_says(rounds, nats, apart):
+    (exact, _), (found, _) = (decoded_law(Ising.chain(4, 1.0), 4, passes) for passes in (None, rounds))
+    assert (exact * np.log(exact / found)).sum() == pytest.approx(nats, abs=5e-4)
+    assert total_variation(exact, found) == pytest.approx(apart, abs=5e-4)
 
 
 # ---- sets

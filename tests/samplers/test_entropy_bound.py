@@ -23,6 +23,7 @@ from tests.samplers.exact import (
     total_variation,
 )
 
+from besag.conditionals.ising import Ising
 from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
 from besag.engine import Engine
@@ -243,3 +244,11 @@ def test_nothing_hidden():
     law = Table.random(2, 2)
     with pytest.raises(BesagError, match="no free place is hidden"):
         run(kernel("entropy_bound"), law, blank(law, 2, 3, np.array([0, 1])))
+
+
+@pytest.mark.parametrize(("bound", "nats", "apart"), [(0.5, 0.149, 0.160), (0.7, 0.476, 0.415), (2.1, 0.983, 0.558)])
+def test_four_spins_lose_what_the_documentation_says(bound, nats, apart):
+    law, start = Ising.chain(4, 1.0), [2] * 4
+    (exact, _), (found, _) = bounded_law(law, start, 0.0), bounded_law(law, start, bound)
+    assert (exact * np.log(exact / found)).sum() == pytest.approx(nats, abs=5e-4)
+    assert total_variation(exact, found) == pytest.approx(apart, abs=5e-4)

@@ -17,7 +17,7 @@ from besag.joints import construction
 from besag.joints.unaries import Unaries
 from besag.noise import uniform
 from besag.samplers.drawing import Drawing
-from besag.samplers.pair_law import METHODS, PairLaws, pair_laws
+from besag.samplers.pair_law import PairLaws, pair_laws
 
 
 def ask(law, sequence, first, second, **options):
@@ -51,35 +51,32 @@ def conditionals(law, sequence, first, second):
     return a, b, conditional(law, sequence, both, first), conditional(law, sequence, both, second)
 
 
-def built(name, a, b, p_a, p_b):
+def built(a, b, p_a, p_b):
     """(m, k) as `besag.joints` defines it, whose files know nothing of candidates, copies or many pairs."""
     unaries = Unaries.of(*map(torch.from_numpy, (a, b, p_a, p_b)))
-    options = {} if name == "order" else {"tolerance": 1e-13, "limit": 5000}
-    return construction(name, **options).build(unaries).law.cells(unaries).exp().numpy()
+    return construction("ag", tolerance=1e-13, limit=5000).build(unaries).law.cells(unaries).exp().numpy()
 
 
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("candidates", [3, 50])
-def test_with_all_tokens_a_true_joint_is_found(method, candidates):
+def test_with_all_tokens_a_true_joint_is_found(candidates):
     law = Table.random(3, 4, seed=1)
     joint = law.log_probs.exp().numpy()
     shown = joint[:, 2, :, 1] / joint[:, 2, :, 1].sum()  # x_0 and x_2 given x_1 = 2 and x_3 = 1
-    found = ask(law, [0, 2, 1, 1], 0, 2, candidates=candidates, method=method)
+    found = ask(law, [0, 2, 1, 1], 0, 2, candidates=candidates)
     np.testing.assert_allclose(square(found, 3), shown, atol=1e-12)
-    turned = ask(law, [0, 2, 1, 1], 2, 0, candidates=candidates, method=method)
+    turned = ask(law, [0, 2, 1, 1], 2, 0, candidates=candidates)
     np.testing.assert_allclose(square(turned, 3), shown.T, atol=1e-12)
     rest = joint[:, 2].sum(2) / joint[:, 2].sum()  # a third place is hidden and stays so
-    np.testing.assert_allclose(square(ask(law, [0, 2, 1, 3], 0, 2, method=method), 3), rest, atol=1e-12)
+    np.testing.assert_allclose(square(ask(law, [0, 2, 1, 3], 0, 2), 3), rest, atol=1e-12)
     assert found.lost.item() == pytest.approx(0, abs=1e-12)
     assert found.log_q.dtype == torch.float64
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_fewer_candidates_are_the_likeliest_and_the_law_is_restricted_to_them(method):
+def test_fewer_candidates_are_the_likeliest_and_the_law_is_restricted_to_them():
     law = Table.random(5, 3, seed=2)
     joint = law.log_probs.exp().numpy()[:, 3, :]
     joint = joint / joint.sum()
-    found = ask(law, [0, 3, 0], 0, 2, candidates=3, method=method)
+    found = ask(law, [0, 3, 0], 0, 2, candidates=3)
     likeliest = [np.argsort(-joint.sum(1 - axis))[:3] for axis in (0, 1)]
     assert found.first[0].tolist() == likeliest[0].tolist()
     assert found.second[0].tolist() == likeliest[1].tolist()
@@ -91,28 +88,19 @@ def test_fewer_candidates_are_the_likeliest_and_the_law_is_restricted_to_them(me
     assert found.passes == 7
 
 
-@pytest.mark.parametrize("method", METHODS)
 @given(st.integers(2, 5), st.integers(0, 1000))
 @settings(max_examples=10, deadline=None)
-def test_incompatible_answers_have_the_joint_of_the_construction(method, width, seed):
+def test_incompatible_answers_have_the_joint_of_the_construction(width, seed):
     law = Incompatible(width, 3, seed)
     tables = conditionals(law, [0, 1, 1], 0, 2)
-    found = square(ask(law, [0, 1, 1], 0, 2, method=method), width)
-    np.testing.assert_allclose(found, built(method, *tables), atol=1e-9)
+    found = square(ask(law, [0, 1, 1], 0, 2), width)
+    np.testing.assert_allclose(found, built(*tables), atol=1e-9)
     assert found.sum() == pytest.approx(1, abs=1e-12)
 
 
-def test_the_three_methods_differ_where_answers_are_incompatible():
-    law = Incompatible(4, 3, 5)
-    found = [square(ask(law, [0, 1, 1], 0, 2, method=method), 4) for method in METHODS]
-    for one, other in ((0, 1), (0, 2), (1, 2)):
-        assert abs(found[one] - found[other]).sum() > 0.02
-
-
-@pytest.mark.parametrize("method", METHODS)
 @given(st.integers(0, 1000), st.integers(1, 4), st.integers(1, 4))
 @settings(max_examples=10, deadline=None)
-def test_lines_that_no_token_fills_change_nothing(method, seed, m, k):
+def test_lines_that_no_token_fills_change_nothing(seed, m, k):
     """Places with fewer allowed tokens than candidates hold copies; the joint is that of the smaller tables."""
     law, generator = Incompatible(5, 3, seed), np.random.default_rng(seed)
     tokens = [np.sort(generator.choice(5, size, replace=False)) for size in (m, k)]
@@ -120,30 +108,29 @@ def test_lines_that_no_token_fills_change_nothing(method, seed, m, k):
     allowed[0, tokens[0]] = True
     allowed[2, tokens[1]] = True
     allowed[1] = True  # so that there are five lines
-    found = ask(law, [0, 1, 1], 0, 2, allowed=allowed, method=method)
+    found = ask(law, [0, 1, 1], 0, 2, allowed=allowed)
     a, b, p_a, p_b = conditionals(law, [0, 1, 1], 0, 2)
     box = np.ix_(*tokens)
     a, b = a[box] / a[box].sum(0), b[box] / b[box].sum(1, keepdims=True)
     p_a, p_b = (p[part] / p[part].sum() for p, part in zip((p_a, p_b), tokens, strict=True))
-    np.testing.assert_allclose(square(found, 5)[box], built(method, a, b, p_a, p_b), atol=1e-9)
+    np.testing.assert_allclose(square(found, 5)[box], built(a, b, p_a, p_b), atol=1e-9)
     assert found.log_q.shape == (1, 5, 5)
     assert found.lost.item() == pytest.approx(0, abs=1e-9)
     drawn = found.draw(torch.tensor([0.999999]))
     assert [int(part) for part in drawn] == [found.first[0, m - 1], found.second[0, k - 1]]
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_zeros_of_an_exact_law(method):
+def test_zeros_of_an_exact_law():
     joint = np.diag([0.3, 0.5, 0.2, 0.0])  # parts that no conditional connects: only the two-mask rows weigh them
-    np.testing.assert_allclose(square(ask(Table(joint), [0, 0], 0, 1, method=method), 4), joint, atol=1e-9)
+    np.testing.assert_allclose(square(ask(Table(joint), [0, 0], 0, 1), 4), joint, atol=1e-9)
     joint = np.zeros((5, 5))
     joint[[0, 0, 1, 1, 2], range(5)] = 0.3, 0.25, 0.2, 0.2, 0.05
-    found = ask(Table(joint), [0, 0], 0, 1, candidates=2, method=method)
+    found = ask(Table(joint), [0, 0], 0, 1, candidates=2)
     assert (sorted(found.first[0]), sorted(found.second[0])) == ([0, 1], [0, 1])  # and token 1 goes with 2 or 3 alone
     inside = joint * (np.arange(5) < 2)
     np.testing.assert_allclose(square(found, 5), inside / inside.sum(), atol=1e-9)
     with pytest.raises(BesagError, match="the 1 likeliest tokens of place 0 and of place 1 hold no possible pair"):
-        ask(Table([[0.0, 0.3, 0.3], [0.2, 0.0, 0.0], [0.2, 0.0, 0.0]]), [0, 1], 0, 1, candidates=1, method=method)
+        ask(Table([[0.0, 0.3, 0.3], [0.2, 0.0, 0.0], [0.2, 0.0, 0.0]]), [0, 1], 0, 1, candidates=1)
 
 
 def test_temperature_shapes_all_answers_and_truncation_the_candidates():
@@ -151,13 +138,13 @@ def test_temperature_shapes_all_answers_and_truncation_the_candidates():
     a, b, p_a, p_b = (table**0.5 for table in conditionals(law, [0, 1, 1], 0, 2))
     a, b, p_a, p_b = a / a.sum(0), b / b.sum(1, keepdims=True), p_a / p_a.sum(), p_b / p_b.sum()
     hot = ask(law, [0, 1, 1], 0, 2, drawing=Drawing(temperature=2.0))
-    np.testing.assert_allclose(square(hot, 4), built("ag", a, b, p_a, p_b), atol=1e-9)
+    np.testing.assert_allclose(square(hot, 4), built(a, b, p_a, p_b), atol=1e-9)
     cut = ask(law, [0, 1, 1], 0, 2, drawing=Drawing(temperature=2.0, top_k=2))
     assert cut.log_q.isfinite().sum() == 4
     assert cut.lost.item() == pytest.approx(0)  # of what may be drawn with top_k
     tokens = [np.argsort(-p)[:2] for p in (p_a, p_b)]
     box = np.ix_(*tokens)
-    inside = built("ag", a[box] / a[box].sum(0), b[box] / b[box].sum(1, keepdims=True), p_a[tokens[0]], p_b[tokens[1]])
+    inside = built(a[box] / a[box].sum(0), b[box] / b[box].sum(1, keepdims=True), p_a[tokens[0]], p_b[tokens[1]])
     np.testing.assert_allclose(square(cut, 4)[box], inside, atol=1e-9)
     # log_order is what drawing one place after the other does: there, every row is cut
     cut_a, cut_b = top_two(a.T).T, top_two(b)
@@ -193,7 +180,7 @@ def test_draws_follow_the_law():
     x, y = laws.draw(torch.from_numpy(uniform(0, 1, np.arange(pairs))))
     for number, sequence, places in ((0, [0, 1, 2], (0, 1)), (1, [2, 2, 0], (2, 0))):
         counts = np.bincount((x * 3 + y)[row == number].numpy(), minlength=9)
-        expected = built("ag", *conditionals(law, sequence, *places))
+        expected = built(*conditionals(law, sequence, *places))
         assert follows(counts, expected)
         assert not follows(counts, np.outer(expected.sum(1), expected.sum(0)))
 
@@ -249,7 +236,6 @@ def test_a_network_answers_for_many_pairs_as_for_each():
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"method": "agg"}, r"method='agg': give one of ag, order, stationary. Did you mean 'ag'\?"),
         ({"candidates": 0}, "candidates=0: a place needs at least 1 token"),
         ({"second": 0}, "a pair has two places; here one is paired with itself: 0"),
     ],

@@ -7,6 +7,7 @@ from tests.networks import tiny, vocabulary
 import besag
 from besag.conditionals.transformer import Transformer
 from besag.errors import BesagError
+from besag.samplers.constraints import Forbidden
 from besag.samplers.record import Record
 from besag.samplers.sheet import blank, template
 from besag.scores import LengthModel
@@ -130,6 +131,13 @@ def test_a_law_of_lengths_is_drawn_by_its_quantiles():
     assert np.abs(drawn[:12] - expected).max() < 1e-3
 
 
+def test_places_are_diagnosed_where_all_steps_were_kept(law):
+    chain = law.sample("a [MASK] [MASK] b", chains=4, steps=200, seed=1, every=1)
+    found = chain.diagnose(burn_in=20)
+    assert [line.name for line in found.places] == ["place 0", "place 1"]
+    assert not law.sample("a [MASK] [MASK] b", chains=4, steps=200, seed=1).diagnose().places
+
+
 # ---- on disk
 
 
@@ -156,6 +164,10 @@ def test_what_cannot_be_gone_on_with_is_told(law, tmp_path):
         law.sample(**settings)
     with pytest.raises(BesagError, match="is a run with seed 0, and 5 was given"):
         law.sample(**settings, seed=5, resume=True)
+    with pytest.raises(BesagError, match="is a run with outcomes 'text', and 'all' was given"):
+        law.sample(**settings, outcomes="all", resume=True)
+    with pytest.raises(BesagError, match="is a run with constraints"):
+        law.sample(**settings, constraints=[Forbidden("c")], resume=True)
     with pytest.raises(BesagError, match=r"recorded as \.jsonl or \.parquet"):
         Record(tmp_path / "run.txt", about={}, every=1)
     with pytest.raises(BesagError, match="cannot be gone on with"):

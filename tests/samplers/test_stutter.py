@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from tests.samplers.exact import blank, empirical, follows, run
 
 from besag.conditionals.table import Table
+from besag.diagnostics.texts import stutter as rate_of_tokens
 from besag.samplers import grouped, kernel, stutter  # noqa: F401 (grouped registers itself)
-from besag.samplers.stutter import by_token, by_word, count, repeated
+from besag.samplers.stutter import by_word, count, repeated
 
 
 @pytest.mark.parametrize(
@@ -59,9 +60,9 @@ def test_words_by_plain_loops(parts):
 
 
 def test_rates_and_their_errors():
-    assert by_token([[1, 1, 2], [3, 3, 3], [4]]).value == 3 / 4
-    assert by_token([(1, 2), (1, 2)]) == (0, 0)
-    assert math.isnan(by_token([[5]]).value)
+    assert rate_of_tokens([[1, 1, 2], [3, 3, 3], [4]]).value == 3 / 4
+    assert rate_of_tokens([(1, 2), (1, 2)]) == (0, 0)
+    assert math.isnan(rate_of_tokens([[5]]).value)
     assert by_word(["a a", "a b", "a b", "a b"]).value == 1 / 4
     # four texts of one pair each: the error of a share of four coin throws, √(p(1−p)/(n−1))
     assert by_word(["a a", "a b", "a b", "a b"]).error == pytest.approx(math.sqrt(0.25 * 0.75 / 3))
@@ -93,7 +94,7 @@ def test_plain_parallel_decoding_stutters_exactly_a_quarter_of_the_time():
     state, _ = run(plain, law, blank(law, 3, 20_000))
     twice = (repeated(state.ids, torch.ones_like(state.ids, dtype=torch.bool))).any(1)
     assert abs(float(twice.double().mean()) - 0.25) < 4 * math.sqrt(0.25 * 0.75 / 20_000)
-    rate = by_token(state.ids.tolist())
+    rate = rate_of_tokens(state.ids.tolist())
     assert rate.value == pytest.approx(float(twice.double().mean()) / 2)  # one of two neighbours
     texts = [" ".join(law.vocabulary.token(token) for token in ids) for ids in state.ids.tolist()]
     assert by_word(texts) == rate
@@ -102,7 +103,7 @@ def test_plain_parallel_decoding_stutters_exactly_a_quarter_of_the_time():
 def test_one_place_at_a_time_never_stutters():
     law = toy()
     state, _ = run(kernel("grouped", size=1, order="random"), law, blank(law, 3, 2000))
-    assert by_token(state.ids.tolist()).value == 0
+    assert rate_of_tokens(state.ids.tolist()).value == 0
 
 
 def test_the_example_in_its_documentation():

@@ -45,6 +45,7 @@ class Named(NamedTuple):
 
 def registry(kind: str) -> Registry[Any]:
     if kind == "score":
+        import besag.joints  # noqa: F401 (registers scores that need a joint)
         from besag.scores import METHODS
 
         return METHODS

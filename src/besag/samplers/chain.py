@@ -109,14 +109,19 @@ class Chain:
         return frame
 
     def diagnose(self, number: str | None = None, burn_in: int = 0) -> Diagnosis:
-        """Effective sample size, split R-hat and autocorrelation of one of `numbers`; of the energy if there is one."""
+        """Effective sample size, split R-hat and autocorrelation of one of `numbers`; of the energy if there is one.
+
+        Where the texts of all steps were kept (`every=1`), also of each place: is its commonest token there?
+        """
         from besag.diagnostics.chains import diagnose
 
         name = number or next(one for one in ("energy", "log_prob", "changed") if one in self.numbers)
         if name not in self.numbers:
             guess = nearest(name, self.numbers)
             raise BesagError(f"these chains have no number {name!r}: there are {', '.join(self.numbers)}.{guess}")
-        return diagnose(self.numbers[name], name=name, warmup=burn_in)
+        kept = np.array(self.kept_tokens) if len(self.kept_steps) == self.steps.max() + 1 else None  # (C, S + 1, n)
+        ids = None if kept is None else np.unique(kept, return_inverse=True)[1].reshape(kept.shape)
+        return diagnose(self.numbers[name], ids, name=name, warmup=burn_in)
 
     def measure(self, **options: Any) -> TextReport:
         """Self-BLEU, distinct-n and stutters; with a `reference` how new the texts are, with a `judge` how likely."""

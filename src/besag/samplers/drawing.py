@@ -99,6 +99,13 @@ def draw(
     return Drawn(**{name: kept.get(name) for name in Drawn._fields})  # type: ignore[arg-type]
 
 
+def allowed_at(allowed: Tensor | None, place: Tensor, device: torch.device) -> Tensor | None:
+    """(V,) or (m, V): what a canvas allows, at the places (m,) that are asked about."""
+    if allowed is None or allowed.ndim == 1:
+        return allowed
+    return allowed[send(place, device)]
+
+
 def sample(log_probs: Tensor, uniform: Tensor) -> Tensor:
     """(m,) one token from each law (m, V), by inverting its distribution function at `uniform` (m,), in float64."""
     return invert(log_probs.exp(), uniform)
@@ -117,9 +124,7 @@ class _Draw:
 
     def __call__(self, chunk: Chunk) -> dict[str, Tensor]:
         device, asks = chunk.logits.device, chunk.asks
-        allowed = self.allowed
-        if allowed is not None and allowed.ndim == 2:
-            allowed = allowed[send(self.place[asks], device)]  # (m, V)
+        allowed = allowed_at(self.allowed, self.place[asks], device)
         law = self.drawing.law(chunk.per_ask(chunk.logits), allowed)  # (m, V)
         token = law.argmax(-1) if self.uniform is None else sample(law, self.uniform[asks])
         kept: dict[str, Any] = {"token": token, "log_prob": law.gather(1, token[:, None])[:, 0]}

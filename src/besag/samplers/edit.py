@@ -31,7 +31,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -262,7 +262,8 @@ def edit(
         raise BesagError(f"changes={changes!r}: say what becomes of what, as {{'old': 'new'}}")
     shown = [*keep, *(spot for spot, new in changes.items() if new is not None)]
     inversion = invert(engine, text, keep=shown, depth=depth, steps=steps, temperature=temperature, seed=seed)
-    return inversion.replay(engine, changes, strength=strength, seed=seed)
+    edited = inversion.replay(engine, changes, strength=strength, seed=seed)
+    return replace(edited, passes=inversion.steps + edited.passes)
 
 
 def _invert(

@@ -24,6 +24,7 @@ from torch import Tensor
 from besag.engine import Engine
 from besag.errors import BesagError, nearest
 from besag.hardware import send
+from besag.samplers.decoding import foremost
 from besag.samplers.drawing import Drawing, draw
 from besag.samplers.kernel import DRAW, SIZE, WHERE, Canvas, Info, Kernel, Noise, changes, register
 
@@ -43,7 +44,7 @@ class Gibbs(Kernel):
     name = "gibbs"
     title = "one place at a time, drawn given all others"
     formula = "x_i ~ p(x_i | x_∖i)"
-    law = "the joint, if the conditionals have one; else the stationary law of this scan"
+    law = "the joint, if the conditionals have one and places go one by one; else the stationary law of this scan"
     passes = "1 a step"
     cite = ("wang2019", "li2024")
 
@@ -78,8 +79,7 @@ class Gibbs(Kernel):
         number = free.cumsum(1) - 1  # (C, L) of each free place among the free ones
         if self.scan == "subset":
             size = (noise.chains(SIZE, step) * count).floor() + 1  # uniform on 1 … n
-            height = noise.grid(WHERE, step, free.shape[1]).masked_fill(~free, 2.0)
-            chosen = free & (height.argsort(1).argsort(1) < size[:, None])
+            chosen = foremost(noise.grid(WHERE, step, free.shape[1]), free, size)
         else:
             turn = torch.full_like(count, step) % count
             if self.scan == "random":

@@ -85,9 +85,9 @@ class Noise(NamedTuple):
     def rows(self, which: Tensor) -> Noise:
         return self._replace(chain=self.chain[which.cpu()])
 
-    def chains(self, stream: int, step: int, number: int = 0) -> Tensor:
+    def chains(self, stream: int, step: int) -> Tensor:
         """(C,) one number a chain."""
-        return self._at(stream, self.chain, step, number)
+        return self._at(stream, self.chain, step, 0)
 
     def grid(self, stream: int, step: int, length: int) -> Tensor:
         """(C, length) one number for each place of each chain."""

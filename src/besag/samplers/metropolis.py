@@ -35,7 +35,8 @@ from besag.conditionals.contract import Questions
 from besag.engine import Engine
 from besag.errors import BesagError, nearest
 from besag.reductions import Chunk
-from besag.samplers.drawing import Drawing, draw, sample
+from besag.samplers.decoding import foremost
+from besag.samplers.drawing import Drawing, allowed_at, draw, sample
 from besag.samplers.energy import EnergyName, energies, refuse_cold, refuse_unknown, term, text_places
 from besag.samplers.kernel import ACCEPT, DRAW, START, WHERE, Canvas, Info, Kernel, Noise, changes, register
 
@@ -79,7 +80,7 @@ class Metropolis(Kernel):
             if len(self.anneal) != 3 or not isinstance(self.anneal[2], int) or self.anneal[2] < 1:
                 raise BesagError(
                     f"anneal={self.anneal!r}: give (start, end, steps), two energy temperatures and how many steps it "
-                    "takes from the one to the other, such as (4.0, 0.5, 100)"
+                    "takes from the one to the other, such as [4.0, 0.5, 100]"
                 )
             for value in self.anneal[:2]:
                 refuse_cold("anneal", value)
@@ -158,8 +159,7 @@ class Proposals:
     def choose(self, noise: Noise, free: Tensor, step: int) -> Tensor:
         """(C, L) bool, on the host. A run is one of the free places: clamped ones between them do not count."""
         if self.move == "block":
-            height = noise.grid(WHERE, step, free.shape[1]).masked_fill(~free, 2.0)
-            return free & (height.argsort(1).argsort(1) < self.places)
+            return foremost(noise.grid(WHERE, step, free.shape[1]), free, self.places)
         number = free.cumsum(1) - 1  # (C, L) of each free place among the free ones
         first = (noise.chains(WHERE, step) * (free.sum(1) - self.places + 1)).long()  # (C,)
         return free & (number >= first[:, None]) & (number < (first + self.places)[:, None])
@@ -301,9 +301,7 @@ class _Propose:
     def __call__(self, chunk: Chunk) -> dict[str, Tensor]:
         device, asks = chunk.logits.device, chunk.asks
         logits = chunk.per_ask(chunk.logits)  # (m, V)
-        allowed = self.allowed
-        if allowed is not None and allowed.ndim == 2:
-            allowed = allowed[self.place[asks].to(device)]
+        allowed = allowed_at(self.allowed, self.place[asks], device)
         heated = logits if self.heat is None else logits / self.heat[asks].to(logits)[:, None]
         law = self.drawing.law(heated, allowed)
         token = sample(law, self.uniform[asks])

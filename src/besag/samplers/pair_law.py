@@ -3,11 +3,10 @@
     X, Y          the `candidates` likeliest tokens of the two places, both hidden
     A(x|y)        the first given the second, each y ∈ Y shown in turn, renormalised over X
     B(y|x)        the second given the first, each x ∈ X shown in turn, renormalised over Y
-    q(x, y)       "ag": the joint whose conditionals are nearest to A and B; "stationary": the law of a Gibbs sampler
-                  between them; "order": the chain rule, both orders mixed, restricted to X × Y
+    q(x, y)       the joint whose conditionals are nearest to A and B (Arnold-Gokhale, `besag.joints.ag`)
 
-`besag.joints` defines the three. 2·candidates + 1 passes a pair. If the model's answers are those of one joint law, q
-is that law, by all three, given that both tokens are in the sets.
+2·candidates + 1 passes a pair. If the model's answers are those of one joint law, q is that law, given that both tokens
+are in the sets.
 
 X and Y depend on what else is shown and never on the tokens that stood at the two places, nor on those that are drawn:
 so a step may draw from q, or propose from it, with no more to correct for than q itself.
@@ -16,26 +15,24 @@ Temperature and allowed tokens shape every answer; top_k and top_p cut X and Y a
 that cut the table into parts whose masses nothing says. A token of probability 0 is no candidate. Its line of the table
 then holds a copy of the likeliest candidate, which shares weight and mass with it, so that all tables have one size and
 the joint is what it is without the copies; in the end its cells have probability 0. Where an exact law leaves a line of
-A or B without mass, or the joint open, "order" stands in.
+A or B without mass, or the joint open, the chain rule stands in, both orders mixed.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from besag.conditionals.contract import Questions
 from besag.engine import Engine
-from besag.errors import BesagError, nearest
-from besag.joints.boxes import arnold_gokhale, stationary
+from besag.errors import BesagError
+from besag.joints.boxes import arnold_gokhale
 from besag.reductions import Chunk
-from besag.samplers.drawing import Drawing, sample
-
-METHODS = ("ag", "order", "stationary")
+from besag.samplers.drawing import Drawing, allowed_at, sample
 
 
 class PairLaws(NamedTuple):
@@ -77,14 +74,11 @@ def pair_laws(
     candidates: int = 20,
     allowed: Tensor | None = None,
     drawing: Drawing = Drawing(),  # noqa: B008
-    method: Literal["ag", "order", "stationary"] = "ag",
 ) -> PairLaws:
     """The laws of places first[n] and second[n] of sequence row[n] of ids (S, L), both hidden, the rest as it stands.
 
     `allowed` is the canvas's. The answers are where the network is, in float64.
     """
-    if method not in METHODS:
-        raise BesagError(f"method={method!r}: give one of {', '.join(METHODS)}.{nearest(str(method), METHODS)}")
     if candidates < 1:
         raise BesagError(f"candidates={candidates!r}: a place needs at least 1 token that may stand there")
     if bool((first == second).any()):
@@ -107,7 +101,7 @@ def pair_laws(
     share = torch.where(absent, share[..., :1], share)  # (N, 2, k)
     log_a, log_b = whole[0] + share[:, 0, :, None], whole[1] + share[:, 1, None]  # (N, k, k) both [x, y]
     hidden = torch.where(absent, alone[..., :1], alone) + share
-    log_q = _solve(log_a, log_b, hidden, share, method)
+    log_q = _solve(log_a, log_b, hidden, share)
     gone = absent[:, 0, :, None] | absent[:, 1, None]  # (N, k, k)
     log_q = (log_q - share[:, 0, :, None] - share[:, 1, None]).masked_fill(gone, -torch.inf)
     total = log_q.logsumexp((1, 2), keepdim=True)
@@ -155,21 +149,16 @@ def _given(
     return found[0], found[1]
 
 
-def _solve(log_a: Tensor, log_b: Tensor, hidden: Tensor, share: Tensor, method: str) -> Tensor:
+def _solve(log_a: Tensor, log_b: Tensor, hidden: Tensor, share: Tensor) -> Tensor:
     """(N, k, k) the joint, from the conditionals (N, k, k) and log p(x), log p(y), (N, 2, k), none renormalised."""
     order = torch.logaddexp(hidden[:, 0, :, None] + log_b, hidden[:, 1, None] + log_a)
     order = order - order.logsumexp((1, 2), keepdim=True)
-    if method == "order":
-        return order
     held_a, held_b = log_a.logsumexp(1, keepdim=True), log_b.logsumexp(2, keepdim=True)  # (N, 1, k), (N, k, 1)
     sound = (held_a.isfinite().all(2) & held_b.isfinite().all(1))[:, :, None]  # (N, 1, 1)
     flat = torch.full_like(log_a, -math.log(log_a.shape[1]))  # something solvable where there is nothing to solve
     log_a, log_b = torch.where(sound, log_a - held_a, flat), torch.where(sound, log_b - held_b, flat)
-    if method == "ag":
-        start = torch.where(sound, order, 2 * flat)
-        q = arnold_gokhale(log_a, log_b, start.logsumexp(2), start.logsumexp(1), (share[:, 0], share[:, 1]))
-    else:
-        q = stationary(log_a, log_b)
+    start = torch.where(sound, order, 2 * flat)
+    q = arnold_gokhale(log_a, log_b, start.logsumexp(2), start.logsumexp(1), (share[:, 0], share[:, 1]))
     return torch.where(sound & ~q.isnan().any(2, keepdim=True).any(1, keepdim=True), q, order)
 
 
@@ -184,9 +173,7 @@ class _Look:
     k: int | None = None  # so many of the likeliest tokens; None: the tokens that are asked about
 
     def __call__(self, chunk: Chunk) -> dict[str, Tensor]:
-        device, allowed = chunk.logits.device, self.allowed
-        if allowed is not None:
-            allowed = allowed.to(device) if allowed.ndim == 1 else allowed.to(device)[self.place[chunk.asks].to(device)]
+        allowed = allowed_at(self.allowed, self.place[chunk.asks], chunk.logits.device)
         law = self.drawing.law(chunk.per_ask(chunk.logits), allowed)  # (m, V)
         if self.k is not None:
             likeliest = law.topk(self.k)

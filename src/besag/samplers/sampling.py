@@ -80,8 +80,9 @@ def sample(
     if resume and record is None:
         raise BesagError("resume=True goes on with a recorded run: say which file (record=…).")
     about = {
-        "kernel": label(kernel), "text": text, "chains": chains, "seed": seed, "model": conditionals.name,
-        "free": list(next(iter(sheets.values())).at), "every": every or 1,
+        "kernel": label(kernel), "text": text, "end": end, "chains": chains, "seed": seed, "model": conditionals.name,
+        "free": list(next(iter(sheets.values())).at), "every": every or 1, "outcomes": outcomes,
+        "constraints": list(map(str, constraints)),
     }  # fmt: skip
     parts = []
     with ExitStack() as stack:

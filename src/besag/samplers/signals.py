@@ -32,7 +32,7 @@ from besag.conditionals.contract import Questions
 from besag.engine import Engine
 from besag.errors import BesagError, nearest
 from besag.reductions import Chunk
-from besag.samplers.drawing import Drawing, draw
+from besag.samplers.drawing import Drawing, allowed_at, draw
 from besag.samplers.pair_law import pair_laws
 
 Measure = Literal["kl", "tv"]
@@ -48,7 +48,7 @@ class Dependence(NamedTuple):
 def distance(hides: Tensor, *, reach: float = 2.0) -> Dependence:
     """From hides (C, L) alone: 1 for neighbours, and less by a factor of e for every `reach` places more."""
     if not reach > 0:
-        raise BesagError(f"reach={reach!r}: give the number of places, above 0, over which dependence falls by a third")
+        raise BesagError(f"reach={reach!r}: give the number of places, above 0, over which dependence falls e-fold")
     at = torch.arange(hides.shape[1], device=hides.device)
     apart = (at[:, None] - at).abs()  # (L, L)
     weight = torch.exp((1 - apart) / reach)
@@ -176,9 +176,8 @@ class _Moved:
     before: Tensor  # (M, V) log-probabilities
 
     def __call__(self, chunk: Chunk) -> dict[str, Tensor]:
-        device, asks, allowed = chunk.logits.device, chunk.asks, self.allowed
-        if allowed is not None and allowed.ndim == 2:
-            allowed = allowed[self.place[asks].to(device)]  # (m, V)
+        device, asks = chunk.logits.device, chunk.asks
+        allowed = allowed_at(self.allowed, self.place[asks], device)
         after = self.drawing.law(chunk.per_ask(chunk.logits), allowed)  # (m, V)
         before = self.before[self.which[asks].to(device)]
         if self.measure == "tv":

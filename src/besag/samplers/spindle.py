@@ -52,7 +52,7 @@ from besag.errors import BesagError
 from besag.masks.bends import bends
 from besag.reductions import Chunk
 from besag.samplers.decoding import hidden_at_first, most_hidden, never_the_mask, refuse_nothing_hidden
-from besag.samplers.drawing import Drawing, sample
+from besag.samplers.drawing import Drawing, allowed_at, sample
 from besag.samplers.kernel import DRAW, TIME, Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.schedules import checked_grid
 
@@ -171,9 +171,7 @@ class _Jump:
 
     def __call__(self, chunk: Chunk) -> dict[str, Tensor]:
         asks, device = chunk.asks, chunk.logits.device
-        allowed = self.allowed
-        if allowed is not None and allowed.ndim == 2:
-            allowed = allowed[self.place[asks].to(device)]  # (m, V)
+        allowed = allowed_at(self.allowed, self.place[asks], device)
         law = self.drawing.law(chunk.per_ask(chunk.logits), allowed)  # (m, V)
         bend = self.bend.to(law)
         mean = (law.exp() * bend).sum(-1)  # (m,)

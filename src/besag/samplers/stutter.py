@@ -7,13 +7,12 @@
 Where it is open by how much a text is shifted, every place is right by itself and their product is not: a quarter says
 the word twice, and a quarter says it nowhere. The omission cannot be seen in a text. The repetition can.
 
-    by_token     the share of tokens, of those with a left neighbour, that are equal to it
-    by_word      the same for words, of those with nothing but white space between them and the word before; a word is a
-                 run of letters with apostrophes inside, compared without regard to case
+    by_word      the share of words that repeat the word before, of those with nothing but white space between them; a
+                 word is a run of letters with apostrophes inside, compared without regard to case
 
-Real text repeats tokens too, nearly all of them digits and signs ("1900", "((", "..."), so the rate of tokens has a
-floor that is no fault of a decoder. Words it hardly ever repeats ("had had", "that that"). Both rates are to be held
-against those of real text of the same kind. `besag.diagnostics.texts` has the rate of words and signs together.
+Real text repeats tokens, nearly all of them digits and signs ("1900", "((", "..."), so the rate of tokens, or of words
+and signs together (`besag.diagnostics.texts.stutter`), has a floor that is no fault of a decoder. Words it hardly ever
+repeats ("had had", "that that"). Rates are to be held against those of real text of the same kind.
 
 `repeated` says where in the sequences of a chain a token is the same as the one before; decoders hide such places anew.
 """
@@ -21,8 +20,7 @@ against those of real text of the same kind. `besag.diagnostics.texts` has the r
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -34,18 +32,13 @@ WORD = r"[^\W\d_]+(?:['’][^\W\d_]+)*"
 NEIGHBOURS = re.compile(rf"(?<![\w'’])({WORD})(?=\s+({WORD})(?![\w'’]))")  # ahead, so that the second may be a first
 
 
-def by_token(sequences: Iterable[Sequence[Hashable]]) -> Rate:
-    """Of sequences of tokens, whatever they are; the standard error takes sequences as independent."""
-    counts = [(sum(a == b for a, b in pairwise(one)), max(len(one) - 1, 0)) for one in sequences]
-    return _rate(counts)
-
-
 def by_word(texts: Iterable[str]) -> Rate:
     """
     >>> by_word(["The dog was walking walking along the road.", "No, no!"]).value  # one of the seven pairs of words
     0.14285714285714285
     """
-    return _rate([count(text) for text in texts])
+    counts = np.array([count(text) for text in texts], dtype=np.float64).reshape(-1, 2)
+    return ratio(counts[:, 0], counts[:, 1])
 
 
 def count(text: str) -> tuple[int, int]:
@@ -62,8 +55,3 @@ def repeated(ids: Tensor, free: Tensor) -> Tensor:
     same = torch.zeros_like(free)
     same[:, 1:] = ids[:, 1:] == ids[:, :-1]
     return same & free
-
-
-def _rate(counts: list[tuple[int, int]]) -> Rate:
-    above, below = (np.array([one[at] for one in counts], dtype=np.float64) for at in (0, 1))
-    return ratio(above, below)

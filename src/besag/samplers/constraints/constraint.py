@@ -75,13 +75,6 @@ class Constraint(ABC):
         return None
 
 
-class Nothing:
-    """Prunes nothing: the constraint is only checked at the end."""
-
-    def propagate(self, domains: Domains) -> Domains:
-        return domains
-
-
 class Filter:
     """Keeps some tokens at one place."""
 
