@@ -1,13 +1,13 @@
 """The figures of docs/generation: augment and edit, the cost of constraints, intervals of log Z, mixing of blocks.
 
-    PYTHONPATH=src python benchmarks/generation.py                                # all of it, about five minutes
+    PYTHONPATH=src python benchmarks/generation.py                                # all of it, four CPU minutes
     PYTHONPATH=src python benchmarks/generation.py --what similarity depth        # some of it
 
     similarity    cosines of mean states, of the embedded model and the sentences of examples/sentences.txt: unrelated
                   sentences, sentences augmented without a guard, and sentences that say the opposite
     depth         `lm.edit` on the embedded model: 16 sentences with a word replaced, 4 seeds: what stays, and what the
                   pseudo-log-likelihood gains over the sentence with nothing but the word replaced
-    constraints   seconds: what each token writes, a constraint made ready, and a token tried at one of twenty places
+    constraints   CPU seconds: what each token writes, constraints made ready, and a token tried at one of twenty places
     log_z         does the 95 % interval of annealed importance sampling hold log Z? On exact tables, where it is known
     blocks        relaxation times of block Gibbs on four spins in a row, from exact transition matrices
 
@@ -41,9 +41,11 @@ from besag.engine import Engine, Plan
 from besag.joints.candidates import outcome_ids
 from besag.samplers.annealed import anneal, summary
 from besag.samplers.constraints import Constraint, Forbidden, Length, Pattern, Required, Word
+from besag.samplers.constraints.conflicts import begin
 from besag.samplers.constraints.constraint import Contradiction, everything, narrowed
 from besag.samplers.constraints.page import Page
 from besag.samplers.constraints.pieces import pieces
+from besag.samplers.constraints.problem import Problem
 from besag.samplers.drawing import Drawing
 from besag.samplers.energy import EnergyName, energies, text_places
 from besag.samplers.kernel import Canvas, Noise
@@ -102,9 +104,9 @@ DEMANDS: list[Constraint] = [
     Length(10, 15, of="words"),
 ]
 
-CHAINS, GROUPS = 40, 400  # of an interval, and intervals
+GROUPS = 400  # intervals of each kind
 WIDTH, LENGTH = 3, 4  # of the tables
-LEVELS = (1, 4, 16)
+EFFORTS = ((40, 1), (40, 4), (40, 16), (64, 50))  # chains of an interval and levels; the last are the defaults
 LAWS: list[tuple[float, EnergyName]] = [(1.0, "norm"), (0.3, "norm"), (1.0, "raw")]
 
 
@@ -115,7 +117,7 @@ def bootstrap(values: Sequence[Any], read: Callable[[list[Any]], float]) -> list
     return [read(list(values)), *(float(value) for value in np.percentile(drawn, [2.5, 97.5]))]
 
 
-def mean(values: Sequence[Any]) -> float:
+def mean(values: Sequence[Any] | NDArray[Any]) -> float:
     return float(np.mean(values))
 
 
@@ -291,7 +293,16 @@ def constraints() -> dict[str, Any]:
                 finally:
                     tried.append(time.process_time() - start)
         found[str(demand)] = {"ready": quartiles(ready), "tried": quartiles(tried), "tries": len(tried)}
-    for name in ("what each token writes", "shared by the constraints of a call", "a pass"):
+    demands = [one for one in DEMANDS if not isinstance(one, Forbidden)]  # it contradicts the first
+    together = []
+    for _ in range(3):
+        problem = Problem(shared, demands, [one.on(shared) for one in demands])
+        for each in problem.propagators:
+            each.propagate(everything(shared))  # ready, so that what follows is the pairs, and little else
+        spent = seconds(lambda: begin(problem), 1)  # noqa: B023
+        together += [one / math.comb(len(demands), 2) for one in spent]
+    found["two constraints held against each other"] = quartiles(together)
+    for name in [name for name, one in found.items() if isinstance(one, list)]:
         print(f"\n{name}: {milliseconds(found[name])} ms", end="")
     print()
     table(
@@ -338,17 +349,17 @@ def log_z() -> dict[str, Any]:
         every = torch.cartesian_prod(*[torch.arange(WIDTH)] * LENGTH)  # (V^n, n)
         whole = Canvas(every, torch.ones_like(every, dtype=torch.bool), WIDTH)
         truth = float(torch.logsumexp(-energies(engine, whole, every, text_places(engine, whole), energy), 0))
-        ids = torch.full((GROUPS * CHAINS, LENGTH), WIDTH)
-        canvas = Canvas(ids, torch.ones_like(ids, dtype=torch.bool), WIDTH)
-        for levels in LEVELS:
+        for chains, levels in EFFORTS:
+            ids = torch.full((GROUPS * chains, LENGTH), WIDTH)
+            canvas = Canvas(ids, torch.ones_like(ids, dtype=torch.bool), WIDTH)
             noise, proposals = Noise(0, torch.arange(len(ids))), Proposals("single", None, Drawing())
             weights, _ = anneal(engine, noise, canvas, proposals, energy, 1.0, levels, 1)
-            groups = [summary(group) for group in weights.view(GROUPS, CHAINS)]
+            groups = [summary(group) for group in weights.view(GROUPS, chains)]
             error = np.array([estimate - truth for estimate, _, _ in groups])
             reach = statistics.NormalDist().inv_cdf(0.975) * np.array([se for _, se, _ in groups])
-            found[f"concentration {concentration:g}, {energy}, {levels} levels"] = {
+            found[f"concentration {concentration:g}, {energy}, {chains} chains, levels={levels}"] = {
                 "log_z": truth,
-                "chains": CHAINS,
+                "chains": chains,
                 "intervals": GROUPS,
                 "ess": mean([ess for _, _, ess in groups]),
                 "held": share(np.abs(error) < reach),
@@ -358,7 +369,7 @@ def log_z() -> dict[str, Any]:
                 "half_se_squared": mean([se**2 / 2 for _, se, _ in groups]),
             }
     table(
-        ["law", "effective of 40 chains", "intervals that held log Z", "log Z above", "log Z below", "bias", "−se²/2"],
+        ["law", "effective chains", "intervals that held log Z", "log Z above", "log Z below", "bias", "−se²/2"],
         [
             [
                 name,

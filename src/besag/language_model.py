@@ -31,7 +31,7 @@ from besag.samplers.chain import Chain
 from besag.samplers.constraints import Constraint, Solutions, solve
 from besag.samplers.edit import Edited, Inversion, edit, invert
 from besag.samplers.normalising import Normalised, normalise
-from besag.samplers.rewrite import Changes
+from besag.samplers.rewrite import Changes, Spot
 from besag.samplers.sampling import Watch, sample
 from besag.scores import LengthModel, Method, Score
 from besag.scores import method as method_named
@@ -248,8 +248,8 @@ class LanguageModel:
         steps: int | None = None,
         length: int | LengthModel | None = None,
         end: str = "",
-        free: Literal["all"] | Sequence[Position] | None = None,
-        keep: Sequence[Position] = (),
+        free: Literal["all"] | Sequence[Spot] | None = None,
+        keep: Sequence[Spot] = (),
         outcomes: Literal["text", "all"] = "text",
         constraints: Sequence[Constraint] = (),
         every: int | None = None,
@@ -269,6 +269,10 @@ class LanguageModel:
         goes on with such a run. Further options belong to the kernel, for example `temperature=0.8, top_p=0.9`
         (`besag methods gibbs`).
         """
+        if isinstance(kernel, Kernel) and options:
+            raise BesagError(
+                f"{', '.join(options)}: a kernel that is made already has its options; give its name instead"
+            )
         how = kernel if isinstance(kernel, Kernel) else kernel_named(kernel, **options)
         return sample(
             self.engine, text, how, chains=chains, steps=steps, length=length, end=end, free=free, keep=keep,

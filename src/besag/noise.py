@@ -6,10 +6,13 @@ after an out-of-memory cannot change a draw, and two draws can never share noise
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from besag.errors import BesagError
 
 # Streams keep the uses of one seed apart; they are the first counter.
 ORDER, SUBSET, DRAW = range(3)
@@ -34,7 +37,10 @@ def uniform(seed: int, *counters: ArrayLike) -> NDArray[np.float64]:
     """Numbers in the open interval (0, 1), one for each point of the (at most four) broadcast counters below 2**32."""
     if not 1 <= len(counters) <= 4:
         raise ValueError(f"noise takes one to four counters, not {len(counters)}")
-    seed &= (1 << 64) - 1
+    try:
+        seed = operator.index(seed) & ((1 << 64) - 1)
+    except TypeError:
+        raise BesagError(f"seed={seed!r}: give a whole number") from None
     words = np.broadcast_arrays(*(np.asarray(c, dtype=np.uint64) & _LOW for c in counters))
     padded: Any = (*words, *[np.zeros_like(words[0])] * (4 - len(words)))
     first, second, _, _ = philox((seed & 0xFFFFFFFF, seed >> 32), padded)

@@ -248,3 +248,11 @@ def test_few_effective_draws_are_told():
 def test_shapes_that_make_no_sense(arguments, told):
     with pytest.raises(BesagError, match=re.escape(told)):
         diagnose(**arguments)
+
+
+def test_a_trace_that_cannot_be_judged_is_not_passed_over():
+    rng = np.random.default_rng(0)
+    energy, changed = rng.normal(size=(2, 4, 500))
+    energy[1, 3] = np.inf
+    assert diagnose({"energy": energy, "changed": changed}).verdict.startswith("energy cannot be judged: ")
+    assert diagnose({"changed": changed}).verdict.startswith("the chains agree")

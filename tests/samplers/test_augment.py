@@ -156,6 +156,16 @@ def test_noise_belongs_to_the_text_and_the_copy(seed, batch):
     assert list(fewer) == list(whole)[:6]
 
 
+def test_noise_belongs_to_the_number_of_the_text_and_a_run_can_begin_at_any():
+    engine = Engine(Arbitrary(width=3), progress=False)
+    texts, how = ["s0 s1 s2", "s2 s2", "s0 s1 s2", "s1 s0 s2 s1"], Augmenting(copies=5, share=1.0, similarity=None)
+    whole = list(how.run(engine, texts))
+    assert list(how.run(engine, iter(texts[2:]), first=2)) == whole[10:]
+    moved = augment(engine, texts[2:], copies=5, share=1.0, similarity=None)  # in a list of its own it is the first
+    assert [row.text for row in moved][:5] == [row.text for row in whole][:5]
+    assert [row.text for row in moved][:5] != [row.text for row in whole][10:15]
+
+
 def test_copies_and_equal_texts_differ():
     law = Table.random(3, 4, seed=2)
     found = augment(Engine(law, progress=False), ["s0 s1 s2 s0"] * 2, copies=8, share=1.0, similarity=None)
@@ -266,6 +276,48 @@ def test_every_pass_is_counted(network):
     assert row.passes == len(counting.sequences) - states.RANDOM  # those of random texts are spent once for all
 
 
+@pytest.mark.parametrize("options", [{}, {"similarity": None}, {"measure": lambda original, text: 1.0}])
+def test_every_pass_of_a_call_is_counted(network, options):
+    counting = Counting(network)
+    found = augment(Engine(counting, progress=False), [SENTENCE, "", "the dog ran"], share=0.6, **options)
+    assert found.passes == len(counting.sequences) == found.to_dict()["passes"]
+    assert f"{found.passes} forward passes" in repr(found).replace("\n", " ")
+    assert found.passes - sum(row.passes for row in found) == (0 if "measure" in options else states.RANDOM)
+
+
+PROTEIN = "MKTAYIAKQRQISF"
+
+
+@pytest.fixture(scope="module")
+def residues():
+    return Transformer(tiny("esm"), vocabulary("esm"))
+
+
+def test_without_spaces_the_unit_is_the_token(residues):
+    found = augment(Engine(residues, progress=False), PROTEIN, copies=20, share=0.1, similarity=None)
+    assert {row.moves for row in found} == {1}
+    assert len(found.texts) > 5
+    for row in found:
+        different = [at for at in range(len(PROTEIN)) if row.text[at] != PROTEIN[at]]
+        assert len(row.text) == len(PROTEIN)
+        assert different == [change.start for change in row.changed]
+        assert [(PROTEIN[at], row.text[at]) for at in different] == [(old, new) for old, new, _ in row.changed]
+        assert len(different) == (row.status == "ok")
+        assert row.status in ("ok", "unchanged: 1 new text would read as other tokens, or with a sign for a word")
+    assert len({row.changed[0].start for row in found if row.changed}) > 1
+    half = augment(Engine(residues, progress=False), PROTEIN, copies=3, share=0.5, together=2, similarity=None)
+    assert {row.moves for row in half} == {4}  # seven residues, two at a time
+
+
+def test_without_spaces_a_part_of_the_text_can_be_kept(residues):
+    kept = augment(
+        Engine(residues, progress=False), PROTEIN, copies=8, share=1.0, rounds=3, similarity=None, keep=["KTA", "TAY"]
+    )
+    assert {row.text[1:5] for row in kept} == {"KTAY"}
+    assert {row.moves for row in kept} == {30}
+    assert len({row.text for row in kept}) > 4
+
+
 def test_words_that_are_kept_stay(network):
     kept = ["cat", "the dog", "nowhere"]
     found = augment(
@@ -292,6 +344,29 @@ def test_a_measure_of_the_user_decides(network):
     assert "by the measure given, at least -1" in found.guard
 
 
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (lambda: 1 / 0, r"the measure of 's0 s1' and 's\d s\d' raised ZeroDivisionError: division by zero"),
+        (lambda: math.nan, r"the measure of 's0 s1' and 's\d s\d' is NaN: a measure gives a number"),
+        (lambda: None, r"the measure of 's0 s1' and 's\d s\d' is None: a measure gives a number"),
+        (lambda: "near", r"the measure of 's0 s1' and 's\d s\d' is 'near': a measure gives a number"),
+    ],
+)
+@pytest.mark.parametrize("similarity", [0.9, None])
+def test_a_measure_that_fails_names_its_texts(value, told, similarity):
+    engine = Engine(Table.random(3, 2), progress=False)
+    with pytest.raises(BesagError, match=told):
+        augment(engine, "s0 s1", measure=lambda original, text: value(), similarity=similarity)
+
+
+def test_a_measure_may_be_infinite():
+    engine = Engine(Table.random(3, 2), progress=False)
+    assert augment(engine, "s0 s1", measure=lambda original, text: math.inf)[0].status == "ok"
+    [row] = augment(engine, "s0 s1", measure=lambda original, text: -math.inf)
+    assert row.status == "unchanged: 1 new text too unlike it, −∞ at best"
+
+
 def test_texts_that_cannot_be_changed_say_why(network):
     engine = Engine(network, progress=False)
     long = " ".join(["cat"] * 60)
@@ -300,7 +375,9 @@ def test_texts_that_cannot_be_changed_say_why(network):
     assert empty == "unchanged: the text is empty"
     assert signs == "unchanged: no word of it may change"
     assert re.fullmatch(r"unchanged: the text has \d+ tokens, and the model sees \d+", beyond)
-    assert re.fullmatch(r"unchanged: 1 new text too unlike it, [−0-9.]+ at best|unchanged: .* other tokens", guarded)
+    assert re.fullmatch(
+        r"unchanged: 1 new text too unlike it, [−0-9.]+ at best|unchanged: .* other tokens, .*", guarded
+    )
     assert [row.text for row in found] == ["", "?!", long, "the cat"]
     assert found.texts == []
     assert augment(engine, "the cat", keep=["the", "cat"])[0].status == "unchanged: no word of it may change"
@@ -333,12 +410,16 @@ def test_the_result_is_a_table_a_dictionary_and_a_frame():
     ("options", "told"),
     [
         ({"share": 0}, "share=0: the share of words to change is above 0 and at most 1"),
+        ({"share": "a"}, "share='a': the share of words to change is above 0 and at most 1"),
         ({"copies": 0}, "copies=0: give a whole number, at least 1"),
         ({"rounds": 1.5}, "rounds=1.5: give a whole number"),
         ({"together": True}, "together=True: give a whole number"),
         ({"keep": "cat"}, "keep='cat': give a list of words, as ['cat']"),
+        ({"keep": None}, "keep=None: give a list of words"),
         ({"keep": [" "]}, "keep names words of the text; ' ' is none"),
         ({"similarity": math.nan}, "similarity=nan: give the least similarity to accept"),
+        ({"similarity": "x"}, "similarity='x': give the least similarity to accept"),
+        ({"measure": 3}, "measure=3: give a function of two texts, or None for the model's own"),
         ({"temperature": 0}, "temperature=0: give a number above 0"),
         ({"top_p": 2}, "top_p=2"),
     ],
@@ -346,6 +427,19 @@ def test_the_result_is_a_table_a_dictionary_and_a_frame():
 def test_options_that_make_no_sense(options, told):
     with pytest.raises(BesagError, match=re.escape(told)):
         augment(Engine(Table.random(2, 2), progress=False), "s0 s1", **options)
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        (None, "augment(None): give a text or a list of texts"),
+        (7, "augment(7): give a text or a list of texts"),
+        (["s0 s1", None], "expected text, got None"),
+    ],
+)
+def test_what_is_no_text_is_refused(texts, told):
+    with pytest.raises(BesagError, match=re.escape(told)):
+        augment(Engine(Table.random(2, 2), progress=False), texts)
 
 
 def test_a_causal_model_cannot_fill():

@@ -112,3 +112,25 @@ def test_a_trace_keeps_what_is_asked_for():
     assert trace.sequences().shape == (3, 4, 4)
     assert trace.numbers()["passes"].shape == (3, STEPS)
     assert np.array_equal(trace.sequences()[:, -1], state.ids.numpy())
+
+
+# ---- forbidden tokens: an answer given hidden places does not know what is forbidden there
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("gibbs", {}, 0.9),  # the joint, given what is allowed: all other places are shown
+        ("ordered", {"order": "left_to_right"}, 0.5),  # the first place knows nothing of the second's
+        ("ordered", {"order": "right_to_left"}, 0.9),
+        ("first_hitting", {}, 0.7),  # both orders
+        ("block_gibbs", {"size": 2}, 0.7),
+    ],
+)
+def test_which_kernels_keep_the_joint_where_tokens_are_forbidden(name, options, expected):
+    law, allowed = Table([[0.45, 0.05], [0.05, 0.45]]), torch.tensor([[True, True], [True, False]])
+    engine, noise = Engine(law, progress=False), Noise(0, torch.arange(20_000))
+    *_, (state, _) = walk(engine, kernel(name, **options), blank(law, 2, 20_000, allowed=allowed), noise, 30)
+    assert not state.ids[:, 1].any()
+    share = float((state.ids[:, 0] == 0).double().mean())
+    assert abs(share - expected) < 4 * 0.5 / 20_000**0.5  # four standard errors: a false alarm in 16,000

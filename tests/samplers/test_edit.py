@@ -11,6 +11,7 @@ from tests.laws import Arbitrary, Counting
 from tests.networks import tiny, vocabulary
 from tests.samplers.exact import FALSE_ALARM, Incompatible, follows, number, sequences, total_variation
 
+import besag
 from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
 from besag.engine import Engine
@@ -278,6 +279,11 @@ def test_an_inversion_can_be_saved_and_read(tmp_path, network):
         (lambda e: edit(e, "s0 s1 s2", {"s0 s1": "s1 s1", 1: "s2"}), "1 overlaps with another change"),
         (lambda e: edit(e, "s0 s1 s2", ["s0"]), "say what becomes of what, as {'old': 'new'}"),
         (lambda e: edit(e, "s0 s1 s2", {"s0": "s1"}, strength=2), "strength=2: 0 plays the recorded noise"),
+        (lambda e: edit(e, "s0 s1 s2", {"s0": "s1"}, strength="a"), "strength='a': 0 plays the recorded noise"),
+        (lambda e: edit(e, "s0 s1 s2", {"s0": "s1"}, depth="a"), "depth='a': the share of places hidden at a time"),
+        (lambda e: edit(e, "s0 s1 s2", {"s0": "s1"}, keep="s1"), "keep='s1': give a list of words, as ['s1']"),
+        (lambda e: edit(e, "s0 s1 s2", {"s0": "s1"}, keep=1), "keep=1: give a list of words, as [1]"),
+        (lambda e: edit(e, "s0 s1 s2", {"s0": "s1"}, keep=None), "keep=None: give a list of words"),
         (lambda e: invert(e, "s0 s1 s2", depth=0), "depth=0: the share of places hidden at a time"),
         (lambda e: invert(e, "s0 s1 s2", steps=0), "steps=0: reveal in at least 1 step"),
         (lambda e: invert(e, "s0 s1 s2", temperature=-1), "temperature=-1"),
@@ -307,3 +313,10 @@ def test_a_text_that_is_too_long_or_all_of_it_unknown(network):
     engine = Engine(network, progress=False)
     with pytest.raises(BesagError, match=r"has \d+ tokens, and .* sees \d+"):
         invert(engine, " ".join(["cats"] * 60))
+
+
+def test_residues_are_named_where_nothing_sets_words_apart():
+    lm = besag.load(Transformer(tiny("esm"), vocabulary("esm")))
+    edited = lm.edit("LAGVSERTIDPK", {"SER": "SEK"}, keep=["LAG"])
+    assert edited.text[:3] == "LAG"
+    assert edited.text[4:7] == "SEK"

@@ -46,3 +46,8 @@ def test_what_is_no_filling_is_told(lm):
         lm.normalise(["b b c"], within="a [MASK] [MASK]")
     with pytest.raises(BesagError, match="expected a list of texts"):
         lm.normalise("a b c")
+
+
+def test_a_text_with_a_mask_has_no_probability(lm):
+    with pytest.raises(BesagError, match=r"holds a mask, and has no probability: give it as `within`"):
+        lm.normalise(["a [MASK] b"], chains=2, levels=2)

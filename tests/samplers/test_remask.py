@@ -84,7 +84,13 @@ def test_reveals_must_make_up_for_what_is_taken_back():
 @pytest.mark.parametrize("law", [Table.random(2, 3, seed=1), Incompatible(2, 3)], ids=["joint", "incompatible"])
 @pytest.mark.parametrize(
     ("eta", "grid", "schedule"),
-    [(0.0, 3, "cosine"), (2.0, 1, "log_linear"), (2.0, 6, "log_linear"), (50.0, 4, "geometric")],
+    [
+        (0.0, 3, "cosine"),
+        (2.0, 1, "log_linear"),
+        (2.0, 6, "log_linear"),
+        (50.0, 4, "geometric"),
+        (100.0, 4, "log_linear"),
+    ],
 )
 def test_the_kernel_follows_the_enumerated_law(law, eta, grid, schedule):
     counts = empirical(kernel("remask", eta=eta, grid=grid, schedule=schedule), law, blank(law, 3, CHAINS))

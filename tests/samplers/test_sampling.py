@@ -7,6 +7,7 @@ from tests.networks import tiny, vocabulary
 import besag
 from besag.conditionals.transformer import Transformer
 from besag.errors import BesagError
+from besag.samplers import kernel
 from besag.samplers.constraints import Forbidden
 from besag.samplers.record import Record
 from besag.samplers.sheet import blank, template
@@ -129,6 +130,66 @@ def test_a_law_of_lengths_is_drawn_by_its_quantiles():
     drawn = np.bincount([lengths.quantile(height) for height in heights], minlength=12) / 2000
     expected = [0, *(np.exp(lengths.log_prob(n)) for n in range(1, 12))]
     assert np.abs(drawn[:12] - expected).max() < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"length": 4, "keep": ["a"]}, "from nothing, all places are free"),
+        ({"length": 4, "free": "all"}, "from nothing, all places are free"),
+        ({"text": "a [MASK] a b", "end": "b"}, "end='b' closes a text from nothing"),
+        ({"text": ["a [MASK] a b"]}, "is no text: give one text"),
+        ({"length": 4, "steps": 2.5}, "steps=2.5: make at least 1 step"),
+        ({"length": 4, "every": True}, "every=True"),
+        ({"length": 4, "seed": "x"}, "seed='x': give a whole number"),
+        ({"length": 4, "kernel": kernel("gibbs"), "temperature": 2}, "temperature: a kernel that is made already"),
+        ({"length": 4, "temperature": "x"}, "temperature='x': give a number above 0"),
+        ({"length": 4, "top_k": 1.5}, "top_k=1.5: keep at least 1 token"),
+        ({"length": 4, "temperature": 1e-40}, "temperature=1e-40: give a number above 0"),
+        ({"length": 4, "kernel": "grouped", "size": "abc"}, "the kernel 'grouped' cannot be made with size='abc'"),
+        ({"text": "a [MASK] a b", "keep": "a"}, r"keep='a': name places in a list, as \['a'\]"),
+    ],
+)
+def test_nothing_that_is_said_is_left_out_silently(law, arguments, told):
+    with pytest.raises(BesagError, match=told):
+        law.sample(**arguments)
+
+
+def test_numbers_of_numpy_are_numbers(law):
+    same = law.sample("a [MASK] [MASK] b", chains=np.int64(2), steps=np.int64(3), seed=np.int64(5))
+    assert same.texts == law.sample("a [MASK] [MASK] b", chains=2, steps=3, seed=5).texts
+
+
+def test_words_of_several_tokens_and_words_that_stand_twice_are_named(lm):
+    text = "The hooligan saw the other hooligan in New York."
+    kept = template(lm.conditionals, text, free="all", keep=["hooligan", "New York"])
+    shown = {lm.vocabulary.token(kept.encoded.ids[at]) for at in set(kept.encoded.places) - set(kept.positions)}
+    assert {"▁New", "▁York"} <= shown
+    free = template(lm.conditionals, text, free=["hooligan"])
+    assert len(free.at) == 2 * len(lm.tokenizer("hooligan", add_special_tokens=False)["input_ids"])
+
+
+def test_what_a_reader_must_know_is_told(law, lm):
+    early = law.sample("a [MASK] [MASK] b", chains=3, steps=1, seed=1)
+    assert "3 places still hidden: make more steps" in early.told
+    assert lm.sample("The 🦜[MASK] sat.", "ordered", chains=1).unknown == 0  # its bytes are known
+    esm = besag.load(Transformer(tiny("esm"), vocabulary("esm")))
+    chain = esm.sample("The [MASK] sat.", "ordered", chains=1)
+    assert chain.unknown > 0
+    assert any("UNKNOWN TO THE MODEL" in fact for fact in chain.told)
+
+
+def test_a_search_is_not_said_to_have_a_law(law):
+    assert law.sample("a [MASK] [MASK] b", "ordered", pick="argmax").law.startswith("no law: a search")
+
+
+def test_chains_of_several_lengths_are_kept_each_for_itself(lm):
+    chain = lm.sample(length=lm.length_model(["One two three.", "One."]), kernel="ordered", chains=6, every=1, seed=2)
+    assert {len(kept) for kept in chain.kept} == {len(tokens) + 1 for tokens in chain.tokens}
+    for at in range(6):
+        chain.plot(at)
+    with pytest.raises(BesagError, match="there is no chain 6: there are 0 … 5"):
+        chain.plot(6)
 
 
 def test_places_are_diagnosed_where_all_steps_were_kept(law):

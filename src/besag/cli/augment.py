@@ -65,8 +65,9 @@ def augment(
 
     besag augment "The film was long and rather dull." --copies 3 --keep film
 
-    Columns of a table go along, so labels stay with their texts. Exit code 3: some texts could not be changed (their
-    status says why).
+    Columns of a table go along, so labels stay with their texts. Draws belong to the seed, the row and the copy: --skip
+    gives the rows that a run from the start gives there. Exit code 3: some texts could not be changed (their status
+    says why).
     """
     if not input and sys.stdin.isatty():
         raise BesagError("give a text, a file, or - for stdin (besag augment --help)")
@@ -96,22 +97,26 @@ def augment(
                 yield record.text
 
     done = unchanged = 0
+    ready: list[dict[str, object]] = []  # copies of one text, written together so that --skip repeats none of them
     ctrl_c = CtrlC()
     with ctrl_c.watched():
         try:
-            for row in how.run(lm.engine, given()):
+            for row in how.run(lm.engine, given(), first=skip):
                 record = waiting[0]
                 changed = ", ".join(f"{change.old} → {change.new}" for change in row.changed)
-                found = {
+                ready.append({
                     "row": record.number, "copy": row.copy, "text": row.text, "similarity": row.similarity,
                     "log_prob_change": row.log_prob_change, "changed": changed, "status": row.status,
-                }  # fmt: skip
-                with ctrl_c.held_back():
-                    out.write(found, {"original": row.original, **record.others})
-                    if row.copy == copies - 1:
-                        waiting.pop(0)
-                        done += 1
+                })  # fmt: skip
                 unchanged += row.status != "ok"
+                if len(ready) < copies:
+                    continue
+                with ctrl_c.held_back():
+                    for found in ready:
+                        out.write(found, {"original": row.original, **record.others})
+                    ready.clear()
+                    waiting.pop(0)
+                    done += 1
         except KeyboardInterrupt:
             say(f"interrupted after {done} texts; go on with --skip {skip + done} (and --output another file)")
             return INTERRUPTED

@@ -55,11 +55,14 @@ def edit(
     shape = choose_format(format, output)
     out = writer(shape, output, force)
     wanted: dict[Spot, str | None] = {}
+    said: dict[str, str] = {}
     for one in changes:
         old, equals, new = one.partition("=")
         if not old or not equals:
             raise BesagError(f"{one!r}: write OLD=NEW, such as boy=girl, or OLD= to draw a word anew")
-        wanted[old] = new or None
+        if old in said:
+            raise BesagError(f"{said[old]!r} and {one!r} both say what becomes of {old!r}: give one of them")
+        wanted[old], said[old] = new or None, one
 
     import besag
 

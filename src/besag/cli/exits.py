@@ -50,6 +50,12 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
         except BrokenPipeError:
             _drop_stdout()
             code = CLOSED_PIPE
+        except OSError as problem:  # a full disk, a file that is gone
+            if os.environ.get("BESAG_DEBUG"):
+                raise
+            _drop_stdout()
+            say(f"error: {problem}")
+            code = WRONG
         except KeyboardInterrupt:
             say("interrupted")
             code = INTERRUPTED

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -121,8 +122,11 @@ def sample(
         raise BesagError("--length is one length, --lengths a file to draw them from: say one of them")
     if free and free_all:
         raise BesagError("--free names words, --free-all frees all of them: say one of them")
-    if every is not None and record is None:
-        raise BesagError("--every says which steps are recorded: name a file with --record")
+    if record is None and (every is not None or resume):
+        told = "--every says which steps are recorded" if every is not None else "--resume goes on with a recorded run"
+        raise BesagError(f"{told}: name a file with --record")
+    if record is not None and output is not None and Path(record).resolve() == Path(output).resolve():
+        raise BesagError(f"--output and --record are both {record!r}: give each a file of its own")
 
     import besag
     from besag.samplers.sheet import masks
@@ -138,10 +142,12 @@ def sample(
                 "words, patterns and lengths are kept to by a search of its own: say a text or a length, --chains, "
                 "--top-k, --temperature, --budget and --seed beside them, and nothing else"
             )
+        if (text is None) == (length is None):
+            raise BesagError("give a text with masks, or --length for a text from nothing, and not both")
         start = text if text is not None else masks(lm.vocabulary, length or 0) + end
         solutions = lm.solve(
-            start, wanted, solutions=chains, sample=True, seed=seed, top_k=top_k or 50, budget=budget,
-            temperature=temperature or 1.0,
+            start, wanted, solutions=chains, sample=True, seed=seed, budget=budget,
+            top_k=50 if top_k is None else top_k, temperature=1.0 if temperature is None else temperature,
         )  # fmt: skip
         rows = zip(solutions.texts, solutions.log_probs, solutions.model_log_probs, strict=True)
         for number, (line, log_prob, of_model) in enumerate(rows):
@@ -161,7 +167,7 @@ def sample(
                 watch=watch, **options,
             )  # fmt: skip
     except KeyboardInterrupt:
-        if record is None or not record.endswith(".jsonl"):
+        if record is None or not Path(f"{record}.state").exists():
             raise
         again = [*sys.argv[1:], *([] if resume else ["--resume"])]
         say(f"interrupted; what was said is in {record}. Go on with: {shlex.join(['besag', *again])}")

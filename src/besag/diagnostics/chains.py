@@ -103,6 +103,9 @@ class Diagnosis:
             return "nothing can be said: " + (self.lines[0].reason if self.lines else "no place moved")
         if self.rhat > AGREE:
             return f"the chains do not agree yet: R-hat {number(self.rhat, 3)} is above {AGREE}"
+        broken = [line for line in self.traces if "not finite" in line.reason]
+        if broken:
+            return f"{broken[0].name} cannot be judged: {broken[0].reason}"
         if self.ess < least:
             return f"the chains agree, but {amount(self.ess)} effective draws are few: {least} would be safer"
         return "the chains agree; what none of them has seen is not known"

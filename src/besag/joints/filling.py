@@ -42,7 +42,9 @@ def filled(vocabulary: Vocabulary, encoded: Encoded, positions: Sequence[int], i
                 base = text  # the token before is nothing but a space
         before = run[0] - 1
         previous = None if before < 0 or encoded.special[before] else value.get(before, int(encoded.ids[before]))
-        written, glued = _written(vocabulary, previous, [value[place] for place in run])
+        written, glued = vocabulary.mask_token or "", False
+        if value[position] != vocabulary.mask_id or len(run) > 1:
+            written, glued = _written(vocabulary, previous, [value[place] for place in run])
         text, end = (base.rstrip() if glued else base) + written, stop
     return text + encoded.text[end:]
 

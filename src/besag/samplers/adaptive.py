@@ -95,6 +95,10 @@ class Adaptive(Kernel):
     top_k: int | None = None
     top_p: float | None = None
 
+    @property
+    def told_law(self) -> str:
+        return "that of a correction: stutters are drawn again" if self.refine else self.law
+
     def __post_init__(self) -> None:
         if self.rounds is not None and self.budget is not None:
             raise BesagError(

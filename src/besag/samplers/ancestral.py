@@ -53,7 +53,7 @@ class Ancestral(Kernel):
     name = "ancestral"
     title = "masked diffusion, backwards from masks"
     formula = "masked places are revealed with probability (α_s − α_t)/(1 − α_t), x_i ~ p(x_i | x_t)"
-    law = "within n(n−1)/2T of the joint, if the conditionals have one; else of the average over orders"
+    law = "the joint, if the conditionals have one, else the average over orders, but for places revealed in one step"
     passes = "at most min(n, T) for n places"
     ends = True
     cite = ("sahoo2024", "austin2021")

@@ -5,8 +5,9 @@ of it only if the text is still like the original x⁰:
 
     x'_K ~ p(x_K | x_∖K),   accepted iff x' ∈ A = { similarity(x', x⁰) ≥ s, x' reads back as the same tokens and words }
 
-A round moves max(1, ⌊share · words⌉) of the words, each once, in random order. A refused move leaves the text as it is;
-so if the conditionals belong to a joint law and the original word may come back (`other=False`), p restricted to A is
+A round moves max(1, ⌊share · words⌉) of the words, each once, in random order. Where the vocabulary does not set words
+apart by spaces (residues, atoms, Chinese) each token counts as a word. A refused move leaves the text as it is; so if
+the conditionals belong to a joint law and the original word may come back (`other=False`), p restricted to A is
 invariant under every move. A few rounds from x⁰ are no sample of it and are not meant to be: they stay near the text.
 
 The similarity is the cosine of mean final states (`states.py`): the network's own idea of likeness, high for any two
@@ -16,9 +17,9 @@ states: there it is the share of equal tokens.
 `log_prob_change` adds log p(new words | rest) − log p(old words | rest) over accepted moves. With a joint law it is
 log p(x') − log p(x⁰), whatever the path; with a network it depends on the path.
 
-Every text and copy is a plan of its own with noise from (seed, text, copy), so the engine pools them and neither
-batches nor neighbours change a draw. Not to be confused with paraphrase: the model knows what may stand there, not what
-the text means, and words that a label hangs on are yours to keep (`keep`).
+Every text and copy is a plan of its own with noise from (seed, number of the text, number of the copy), so the engine
+pools them and neither batches nor neighbours change a draw. Not to be confused with paraphrase: the model knows what
+may stand there, not what the text means, and words that a label hangs on are yours to keep (`keep`).
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ import math
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from besag import noise
@@ -42,9 +45,10 @@ from besag.reductions import Chunk
 from besag.samplers.augmented import Augmentation, Augmented, Change
 from besag.samplers.drawing import Drawing, sample
 from besag.samplers.kernel import DRAW, WHERE
+from besag.samplers.rewrite import occurrences
 from besag.samplers.sheet import allowed_tokens
-from besag.samplers.states import Floats, Ints, WithStates, ask_mean, common, cosine, has_states
-from besag.scores.show import counted, number
+from besag.samplers.states import RANDOM, Floats, Ints, WithStates, ask_mean, common, cosine, has_states
+from besag.scores.show import counted, number, quoted
 from besag.vocabulary import Encoded
 
 Measure: TypeAlias = Callable[[str, str], float]
@@ -53,12 +57,28 @@ LETTER = re.compile(r"\w")
 
 
 def augment(engine: Engine, texts: str | Sequence[str], **options: Any) -> Augmentation:
-    """Changed copies of a text or of several; the options are those of `Augmenting`."""
+    """Changed copies of a text or of several; the options are those of `Augmenting`.
+
+    Noise belongs to the seed, the number of the text in the list (from 0) and the number of the copy: the same text at
+    another place of the list is changed otherwise, and `texts[5:]` does not give the last rows of `texts`. (`besag
+    augment --skip` does: it counts the rows of its input.)
+
+    Each row counts its own forward passes. Where likeness is that of a network's states, the call spends 16 more on
+    random texts, once for all rows: `passes` of the result counts all. What two copies ask alike at the same time is
+    run once, and counted for each.
+    """
     how = Augmenting(**options)
+    if not isinstance(texts, Iterable):
+        raise BesagError(f"augment({texts!r}): give a text or a list of texts")
     rows = tuple(how.run(engine, [texts] if isinstance(texts, str) else texts))
     conditionals = engine.conditionals
     dtype = str(conditionals.dtype).removeprefix("torch.")
-    return Augmentation(rows, how.guard(conditionals), how.seed, conditionals.name, dtype)
+    shared = RANDOM if how.measures_states(conditionals) else 0
+    return Augmentation(rows, how.guard(conditionals), how.seed, conditionals.name, dtype, shared)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -83,16 +103,24 @@ class Augmenting:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise BesagError(f"{name}={value!r}: give a whole number, at least 1")
-        if not 0 < self.share <= 1:
+        if not _number(self.share) or not 0 < self.share <= 1:
             raise BesagError(f"share={self.share!r}: the share of words to change is above 0 and at most 1")
         if isinstance(self.keep, str):
             raise BesagError(f"keep={self.keep!r}: give a list of words, as [{self.keep!r}]")
+        if not isinstance(self.keep, Iterable):
+            raise BesagError(f"keep={self.keep!r}: give a list of words")
         for phrase in self.keep:
             if not isinstance(phrase, str) or not phrase.strip():
                 raise BesagError(f"keep names words of the text; {phrase!r} is none")
-        if self.similarity is not None and not -math.inf < self.similarity < math.inf:
+        if self.similarity is not None and not (_number(self.similarity) and -math.inf < self.similarity < math.inf):
             raise BesagError(f"similarity={self.similarity!r}: give the least similarity to accept, or None for none")
+        if self.measure is not None and not callable(self.measure):
+            raise BesagError(f"measure={self.measure!r}: give a function of two texts, or None for the model's own")
         Drawing(self.temperature, self.top_k, self.top_p)
+
+    def measures_states(self, conditionals: Conditionals) -> bool:
+        """Is likeness that of the network's states?"""
+        return self.measure is None and has_states(conditionals)
 
     def guard(self, conditionals: Conditionals) -> str:
         """What the similarity is, in words."""
@@ -102,8 +130,12 @@ class Augmenting:
             what = "cosine of mean states" if has_states(conditionals) else "share of equal tokens"
         return f"similarity: {what}" + ("" if self.similarity is None else f", at least {self.similarity:g}")
 
-    def run(self, engine: Engine, texts: Iterable[str]) -> Iterator[Augmented]:
-        """The copies in order, each as soon as it and all before it are there."""
+    def run(self, engine: Engine, texts: Iterable[str], first: int = 0) -> Iterator[Augmented]:
+        """The copies in order, each as soon as it and all before it are there.
+
+        `first` is the number of the first text: with the texts from the sixth on and `first=5`, the rows are those that
+        all the texts would have given from there on.
+        """
         conditionals = engine.conditionals
         if conditionals.sees != "both" or conditionals.vocabulary.mask_id is None:
             raise BesagError(f"{conditionals.name!r} sees the left side of a place only: this needs a masked model.")
@@ -111,10 +143,10 @@ class Augmenting:
         work = Engine(WithStates(conditionals), batch_tokens=budget, progress=engine.progress)
         drawing = Drawing(self.temperature, self.top_k, self.top_p)
         refill = Refill(drawing, allowed_tokens(conditionals))
-        centre = common(work) if self.measure is None and has_states(conditionals) else None
+        centre = common(work) if self.measures_states(conditionals) else None
         plans = (
             _Copy(self, conditionals, refill, centre, encoded, words, at, copy).plan()
-            for at, text in enumerate(texts)
+            for at, text in enumerate(texts, first)
             for encoded in conditionals.vocabulary.encode([text])
             for words in [movable(conditionals, encoded, self.keep)]
             for copy in range(self.copies)
@@ -216,14 +248,15 @@ class _Copy:
         [again] = vocabulary.encode([text])
         if not np.array_equal(again.ids, ids) or not np.array_equal(again.words, self.encoded.words):
             return None
+        of = units(self.conditionals, self.encoded)
         lettered = not has_states(self.conditionals) or all(
-            LETTER.search(span(again, word)[0]) for word in np.unique(again.words[changed]).tolist()
+            LETTER.search(span(again, of == unit)[0]) for unit in np.unique(of[changed]).tolist()
         )
         return again if lettered else None
 
     def _similarity(self, origin: Floats | None, read: Encoded, count: _Count) -> Generator[Request, Answers, float]:
         if self.how.measure is not None:
-            return float(self.how.measure(self.encoded.text, read.text))
+            return measured(self.how.measure, self.encoded.text, read.text)
         state = yield from self._state(read, count)
         if origin is None or state is None:
             places = self.encoded.places
@@ -238,11 +271,13 @@ class _Copy:
         return (yield from ask_mean(read.ids[None], self.encoded.places)) - self.centre
 
     def _row(self, ids: Ints, read: Encoded, near: float, change: float, count: _Count, status: str) -> Augmented:
-        words = np.unique(self.encoded.words[ids != self.encoded.ids]).tolist()
-        changed = [Change(span(self.encoded, w)[0], span(read, w)[0], span(self.encoded, w)[1]) for w in words]
+        of, changed = units(self.conditionals, self.encoded), list[Change]()
+        for unit in np.unique(of[ids != self.encoded.ids]).tolist():
+            old, start = span(self.encoded, of == unit)
+            changed.append(Change(old, span(read, of == unit)[0], start))
         texts = self.encoded.text, read.text, self.number, self.copy
         counts = count.moves, count.accepted, count.refused, count.unread, count.passes
-        return Augmented(*texts, tuple(changed), near, change if words else 0.0, *counts, status)
+        return Augmented(*texts, tuple(changed), near, change if changed else 0.0, *counts, status)
 
 
 @dataclass
@@ -259,13 +294,36 @@ def _reason(count: _Count, best: float) -> str:
     if count.refused:
         return f"unchanged: {counted(count.refused, 'new text')} too unlike it, {number(best, 3)} at best"
     if count.unread:
-        return f"unchanged: {counted(count.unread, 'new text')} would read as other tokens"
+        return f"unchanged: {counted(count.unread, 'new text')} would read as other tokens, or with a sign for a word"
     return "unchanged: its words were drawn again"
 
 
-def span(encoded: Encoded, word: int) -> tuple[str, int]:
-    """The text of a word, and where it starts."""
-    ends = encoded.offsets[encoded.words == word]
+def measured(measure: Measure, original: str, text: str) -> float:
+    """What a user's function says, if it is a number."""
+    about = f"of {quoted(original)} and {quoted(text)}"
+    try:
+        value = measure(original, text)
+    except Exception as problem:  # whatever it is: the user wrote it, and must learn where it happened
+        raise BesagError(f"the measure {about} raised {type(problem).__name__}: {problem}") from problem
+    try:
+        similarity = float(value)
+    except (TypeError, ValueError) as problem:
+        raise BesagError(f"the measure {about} is {value!r}: a measure gives a number") from problem
+    if math.isnan(similarity):  # neither similar nor not: nobody could say why the text was refused
+        raise BesagError(f"the measure {about} is NaN: a measure gives a number")
+    return similarity
+
+
+def units(conditionals: Conditionals, encoded: Encoded) -> Ints:
+    """(L,) what changes as one, by number: the words, or the tokens where no spaces set words apart; −1: special."""
+    if conditionals.vocabulary.spaced:
+        return encoded.words
+    return np.where(encoded.special, -1, np.arange(len(encoded.ids)))
+
+
+def span(encoded: Encoded, tokens: NDArray[np.bool_]) -> tuple[str, int]:
+    """The text of some tokens that stand side by side, and where it starts."""
+    ends = encoded.offsets[tokens]
     start, end = int(ends[:, 0].min()), int(ends[:, 1].max())
     return encoded.text[start:end], start
 
@@ -274,18 +332,18 @@ def movable(conditionals: Conditionals, encoded: Encoded, keep: Sequence[str]) -
     """The places of each word that may change.
 
     Tokens with a letter or a digit (of an exact law all of them), in a word without special or unknown tokens, no part
-    of which stands in a phrase that is to be kept.
+    of which stands in a phrase that is to be kept. A phrase is whole words; where no spaces set words apart, whatever
+    is written so.
     """
     kept = np.isin(encoded.ids, [*conditionals.vocabulary.special_ids]) | encoded.special
     for phrase in keep:
-        before, after = (r"(?<!\w)" if phrase[0].isalnum() else ""), (r"(?!\w)" if phrase[-1].isalnum() else "")
-        for match in re.finditer(before + re.escape(phrase) + after, encoded.text):
-            start, end = match.span()
+        for start, end in occurrences(encoded.text, phrase, conditionals.vocabulary.spaced):
             kept |= (encoded.offsets[:, 0] < end) & (encoded.offsets[:, 1] > start)
     lettered = np.ones(len(kept), bool)
     if has_states(conditionals):
         lettered = np.array([bool(LETTER.search(encoded.text[start:end])) for start, end in encoded.offsets.tolist()])
-    words = [np.flatnonzero(encoded.words == word) for word in np.unique(encoded.words[encoded.places]).tolist()]
+    of = units(conditionals, encoded)
+    words = [np.flatnonzero(of == unit) for unit in np.unique(of[encoded.places]).tolist()]
     return [places[lettered[places]] for places in words if lettered[places].any() and not kept[places].any()]
 
 

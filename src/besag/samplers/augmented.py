@@ -32,16 +32,16 @@ class Augmented(NamedTuple):
 
     original: str
     text: str
-    number: int  # of the text among those given
+    number: int  # of the text among those given, from 0
     copy: int
-    changed: tuple[Change, ...]
+    changed: tuple[Change, ...]  # words; tokens where the vocabulary does not set words apart by spaces
     similarity: float  # of the new text to the original
     log_prob_change: float  # nats
     moves: int
     accepted: int  # moves that changed the text
     refused: int  # by the similarity
-    unread: int  # moves whose text would not read back as the same tokens and words
-    passes: int  # forward passes
+    unread: int  # moves whose text would not read back as the same tokens and words, a sign being no word
+    passes: int  # forward passes of this copy alone
     status: str = "ok"  # or why the text is as it was
 
     def to_dict(self) -> dict[str, Any]:
@@ -62,6 +62,12 @@ class Augmentation:
     seed: int
     model: str
     dtype: str
+    shared_passes: int = 0  # spent once for all rows, on the random texts that likeness is measured against
+
+    @property
+    def passes(self) -> int:
+        """Forward passes of the whole call: those of all rows, and those spent once for all."""
+        return sum(row.passes for row in self.rows) + self.shared_passes
 
     @property
     def texts(self) -> list[str]:
@@ -78,8 +84,7 @@ class Augmentation:
         return iter(self.rows)
 
     def to_dict(self) -> dict[str, Any]:
-        told = {name: getattr(self, name) for name in ("guard", "seed", "model", "dtype")}
-        return {"rows": [row.to_dict() for row in self.rows], **told}
+        return {"rows": [row.to_dict() for row in self.rows], **self._told()}
 
     def to_pandas(self) -> DataFrame:
         """One row a copy; `changed` as "old → new" words."""
@@ -87,8 +92,11 @@ class Augmentation:
         words = [", ".join(f"{change.old} → {change.new}" for change in row.changed) for row in self.rows]
         rows = [{**row._asdict(), "changed": said} for row, said in zip(self.rows, words, strict=True)]
         frame: DataFrame = pandas.DataFrame(rows, columns=list(Augmented._fields))
-        frame.attrs.update({name: getattr(self, name) for name in ("guard", "seed", "model", "dtype")})
+        frame.attrs.update(self._told())
         return frame
+
+    def _told(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("guard", "passes", "seed", "model", "dtype")}
 
     def __repr__(self) -> str:
         lines, last = [["similarity", "Δ log p", ""]], -1
@@ -101,7 +109,7 @@ class Augmentation:
         facts = [
             f"{len(self.texts):,} of {len(self.rows):,} copies changed",
             self.guard,
-            f"{sum(row.passes for row in self.rows):,} forward passes",
+            f"{self.passes:,} forward passes",
             f"seed {self.seed}",
             self.model,
             self.dtype,

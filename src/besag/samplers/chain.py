@@ -37,16 +37,18 @@ class Chain:
     tokens: tuple[tuple[str, ...], ...]  # (C,) of the free places, as the tokenizer writes them
     ids: tuple[NDArray[np.int64], ...]  # (C,) whole sequences, special tokens included
     template: str | None  # what was given to write on; None: nothing
+    unknown: int  # tokens of it that the tokenizer does not know, and the model therefore did not see
     numbers: Mapping[str, NDArray[np.float64]]  # (C, S) of every step; nan after a chain's own end
     steps: NDArray[np.int64]  # (C,) made
-    kept_steps: tuple[int, ...]  # the steps whose sequences are kept
-    kept: tuple[tuple[str, ...], ...]  # (C, K) the texts at those steps
+    kept_steps: tuple[int, ...]  # the steps whose sequences are kept, of the longest chain
+    kept: tuple[tuple[str, ...], ...]  # (C, K) the texts at those steps, as far as each chain went
     kept_tokens: tuple[tuple[tuple[str, ...], ...], ...]  # (C, K, n) the tokens of their free places
     kernel: str  # name and options that are not the usual ones
     law: str  # what it samples from, and when exactly so
     seed: int
     model: str
     dtype: str
+    mask: str  # how a place that is still hidden is written
 
     @property
     def passes(self) -> NDArray[np.int64]:
@@ -58,8 +60,12 @@ class Chain:
         """What a reader must know, most important first."""
         passes = self.passes
         spent = f"{passes.min():,}" if passes.min() == passes.max() else f"{passes.min():,} to {passes.max():,}"
+        hidden = sum(token == self.mask for tokens in self.tokens for token in tokens)
         return [
-            self.kernel, self.law, counted(int(self.steps.max()), "step"),
+            self.kernel, self.law,
+            *([f"{counted(self.unknown, 'SHOWN TOKEN').upper()} UNKNOWN TO THE MODEL"] if self.unknown else []),
+            *([f"{counted(hidden, 'place')} still hidden: make more steps"] if hidden else []),
+            counted(int(self.steps.max()), "step"),
             f"{spent} forward passes a chain", f"seed {self.seed}", self.model, self.dtype,
         ]  # fmt: skip
 
@@ -119,7 +125,8 @@ class Chain:
         if name not in self.numbers:
             guess = nearest(name, self.numbers)
             raise BesagError(f"these chains have no number {name!r}: there are {', '.join(self.numbers)}.{guess}")
-        kept = np.array(self.kept_tokens) if len(self.kept_steps) == self.steps.max() + 1 else None  # (C, S + 1, n)
+        every_step = {len(kept) - 1 for kept in self.kept_tokens} == {self.numbers[name].shape[1]}
+        kept = np.array(self.kept_tokens)[:, 1:] if every_step else None  # (C, S, n) after each step
         ids = None if kept is None else np.unique(kept, return_inverse=True)[1].reshape(kept.shape)
         return diagnose(self.numbers[name], ids, name=name, warmup=burn_in)
 
@@ -133,7 +140,10 @@ class Chain:
         """Traces, changes a step and the autocorrelation; and how one chain's tokens changed, where they were kept."""
         from besag.diagnostics.chain_plots import plot_chain
 
-        kept = {"tokens": self.kept_tokens[chain], "steps": self.kept_steps} if self.kept_steps else {}
+        if not 0 <= chain < len(self):
+            raise BesagError(f"there is no chain {chain!r}: there are 0 … {len(self) - 1}")
+        tokens = self.kept_tokens[chain]
+        kept = {"tokens": tokens, "steps": self.kept_steps[: len(tokens)]} if tokens else {}
         return plot_chain(self.numbers, title=self.kernel, **kept)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:

@@ -20,6 +20,9 @@ PICKS = ("sample", "argmax")
 MEASURES = {"entropy": "entropy", "margin": "margin", "confidence": "best"}  # the field of `Drawn` that each looks at
 
 
+SEARCH = "no law: a search for likely text, the same every time"  # what comes of the likeliest tokens alone
+
+
 def foremost(turn: Tensor, among: Tensor, size: int | Tensor) -> Tensor:
     """(C, L) the `size` (one number, or (C,)) places of each chain whose turn is least; of equals, the first place."""
     # An answer that is NaN is reported by `Engine.check`; it must not keep a place from ever being taken.

@@ -20,8 +20,8 @@ little else.
 `strength` takes the noise a part of the way to fresh noise: 0 only what must change changes, 1 draws all that is free
 anew. The idea is DICE's (He et al. 2024), who record residuals along the reverse path; here the noise is the exact
 posterior of Gumbel-max, as in Oberst and Sontag's counterfactuals. With the same logits reconstruction is exact.
-A network that rounds differently (another device, another batch) moves logits by some 10⁻⁶, and a token can flip with
-about that probability.
+A network that rounds differently (another device, another batch) moves logits in their last digits, and a token can
+flip with about that probability.
 
 There is no top_k or top_p: a text may hold any token, and what a truncated law cannot draw has no noise.
 """
@@ -30,8 +30,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -138,7 +139,7 @@ class Inversion:
                 f"this noise was recorded with {self.model!r} ({self.noise.shape[1]:,} tokens); "
                 f"{conditionals.name!r} ({conditionals.width:,}) would read it wrongly"
             )
-        if not 0 <= strength <= 1:
+        if not _number(strength) or not 0 <= strength <= 1:
             raise BesagError(f"strength={strength!r}: 0 plays the recorded noise, 1 draws all of it anew")
         own = encode(conditionals, self.text)
         change = Rewrite.of(conditionals, own, changes or {})
@@ -260,6 +261,7 @@ def edit(
     """
     if not isinstance(changes, Mapping):
         raise BesagError(f"changes={changes!r}: say what becomes of what, as {{'old': 'new'}}")
+    _check_kept(keep)
     shown = [*keep, *(spot for spot, new in changes.items() if new is not None)]
     inversion = invert(engine, text, keep=shown, depth=depth, steps=steps, temperature=temperature, seed=seed)
     edited = inversion.replay(engine, changes, strength=strength, seed=seed)
@@ -275,9 +277,8 @@ def _invert(
     temperature: float,
     seed: int,
 ) -> Plan[Inversion]:
-    if isinstance(keep, str):
-        raise BesagError(f"keep={keep!r}: give a list of words, as [{keep!r}]")
-    if not 0 < depth <= 1:
+    _check_kept(keep)
+    if not _number(depth) or not 0 < depth <= 1:
         raise BesagError(f"depth={depth!r}: the share of places hidden at a time is above 0 and at most 1")
     if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 1):
         raise BesagError(f"steps={steps!r}: reveal in at least 1 step, or None for one place at a time")
@@ -309,6 +310,17 @@ def _invert(
     uniform = noise.uniform(seed, DRAW, 0, places[:, None], np.arange(law.shape[1]))
     recorded = hindsight(law, token, top, uniform)
     return Inversion(encoded.text, encoded.ids, places, group, step, recorded, temperature, seed, conditionals.name)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _check_kept(keep: Sequence[Spot]) -> None:
+    if isinstance(keep, str | int):  # a text is a sequence too: of its letters
+        raise BesagError(f"keep={keep!r}: give a list of words, as [{keep!r}]")
+    if not isinstance(keep, Iterable):
+        raise BesagError(f"keep={keep!r}: give a list of words")
 
 
 def _path(places: Ints, depth: float, steps: int | None, seed: int) -> tuple[Ints, Ints]:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from besag.engine import Engine
 from besag.errors import BesagError
-from besag.samplers.decoding import Pick, drawing, most_hidden, refuse_nothing_hidden, refuse_unknown
+from besag.samplers.decoding import SEARCH, Pick, drawing, most_hidden, refuse_nothing_hidden, refuse_unknown
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, register
 from besag.samplers.ordered import ORDERS, Order, reveal
 
@@ -45,6 +45,10 @@ class Grouped(Kernel):
     temperature: float = 1.0
     top_k: int | None = None
     top_p: float | None = None
+
+    @property
+    def told_law(self) -> str:
+        return SEARCH if self.pick == "argmax" else self.law
 
     def __post_init__(self) -> None:
         if self.size < 1:

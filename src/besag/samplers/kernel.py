@@ -41,7 +41,9 @@ class Canvas(NamedTuple):
     ids: Tensor  # (C, L) on the model's device; the mask id where a place is hidden at first
     free: Tensor  # (C, L) bool, on the same device; every other place is clamped and never moves
     mask_id: int
-    allowed: Tensor | None = None  # (V,) or (L, V) bool: the tokens that may stand at a free place; None: all of them
+    # (V,) or (L, V) bool: the tokens that may stand at a free place; None: all of them. An answer is cut to the tokens
+    # of its own place: given hidden places, it does not know that tokens are forbidden there.
+    allowed: Tensor | None = None
 
     def rows(self, which: Tensor) -> Canvas:
         """Some of its chains."""
@@ -128,6 +130,11 @@ class Kernel(ABC):
     def step(self, engine: Engine, noise: Noise, state: Any) -> tuple[Any, Info]:
         """All chains, one step on. Never writes into the tensors of `state`."""
 
+    @property
+    def told_law(self) -> str:
+        """The law, as far as the options leave it."""
+        return self.law
+
     def steps(self, canvas: Canvas) -> int | None:
         """How many steps it makes at most; None for a chain, which never ends."""
         return None
@@ -144,7 +151,11 @@ register = KERNELS.register
 def kernel(name: str, **options: object) -> Kernel:
     """The kernel of that name or alias, with its options set; a wrong one is answered with the nearest right one."""
     KERNELS.refuse_unknown(name, options)
-    return KERNELS.find(name)(**options)
+    try:
+        return KERNELS.find(name)(**options)
+    except TypeError as problem:  # something of another kind than the option is
+        given = ", ".join(f"{option}={value!r}" for option, value in options.items())
+        raise BesagError(f"the kernel {name!r} cannot be made with {given}: {problem}") from problem
 
 
 # ---- what many kernels need

@@ -38,6 +38,8 @@ def normalise(engine: Engine, texts: Sequence[str], within: str | None = None, *
         sheet = template(model, text, free="all") if within is None else template(model, within)
         canvas = sheet.canvas(model, 1, allowed)
         [encoded] = model.vocabulary.encode([text])
+        if model.vocabulary.mask_id in encoded.ids:
+            raise BesagError(f"{quoted(text)} holds a mask, and has no probability: give it as `within`.")
         ids = torch.from_numpy(encoded.ids)[None].to(canvas.ids.device)
         if ids.shape != canvas.ids.shape or bool((ids != canvas.ids)[~canvas.free].any()):
             raise BesagError(f"{quoted(text)} is no filling of {quoted(within or text)}, token by token.")

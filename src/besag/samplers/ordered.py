@@ -26,6 +26,7 @@ from torch import Tensor
 from besag.engine import Engine
 from besag.samplers.decoding import (
     MEASURES,
+    SEARCH,
     Pick,
     drawing,
     fill,
@@ -57,6 +58,10 @@ class Ordered(Kernel):
     temperature: float = 1.0
     top_k: int | None = None
     top_p: float | None = None
+
+    @property
+    def told_law(self) -> str:
+        return SEARCH if self.pick == "argmax" else self.law
 
     def __post_init__(self) -> None:
         refuse_unknown("order", self.order, ORDERS)

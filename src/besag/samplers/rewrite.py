@@ -37,21 +37,28 @@ def encode(conditionals: Conditionals, text: str) -> Encoded:
 
 def free_places(conditionals: Conditionals, encoded: Encoded, keep: Sequence[Spot]) -> Ints:
     """The places that are hidden and drawn: tokens of text, but for those to be kept."""
-    special = np.isin(encoded.ids, [*conditionals.vocabulary.special_ids])
-    places = np.setdiff1d(
-        encoded.places[~special[encoded.places]], [at for spot in keep for at in tokens_at(encoded, spot)]
-    )
+    special, spaced = np.isin(encoded.ids, [*conditionals.vocabulary.special_ids]), conditionals.vocabulary.spaced
+    kept = [at for spot in keep for at in tokens_at(encoded, spot, spaced)]
+    places = np.setdiff1d(encoded.places[~special[encoded.places]], kept)
     if not len(places):
         raise BesagError(f"no token of {quoted(encoded.text)} is free: all of it is kept")
     return np.asarray(places, np.int64)
 
 
-def span(encoded: Encoded, spot: Spot) -> tuple[int, int]:
+def occurrences(text: str, phrase: str, spaced: bool = True) -> list[tuple[int, int]]:
+    """Where a phrase stands, in characters: as whole words, or, where words are not spaced, anywhere."""
+    if not phrase.strip():
+        return []
+    before = r"(?<!\w)" if spaced and phrase[:1].isalnum() else ""
+    after = r"(?!\w)" if spaced and phrase[-1:].isalnum() else ""
+    return [match.span(1) for match in re.finditer(f"(?={before}({re.escape(phrase)}){after})", text)]  # overlaps too
+
+
+def span(encoded: Encoded, spot: Spot, spaced: bool = True) -> tuple[int, int]:
     """Where something stands, in characters."""
     text = encoded.text
     if isinstance(spot, str):
-        before, after = (r"(?<!\w)" if spot[:1].isalnum() else ""), (r"(?!\w)" if spot[-1:].isalnum() else "")
-        found = [match.span() for match in re.finditer(before + re.escape(spot) + after, text)] if spot.strip() else []
+        found = occurrences(text, spot, spaced)
         if len(found) == 1:
             return found[0]
         if not found:
@@ -67,9 +74,9 @@ def span(encoded: Encoded, spot: Spot) -> tuple[int, int]:
     raise BesagError(f"{spot!r} names nothing in {quoted(text)}: give a word, a token number or (start, end)")
 
 
-def tokens_at(encoded: Encoded, spot: Spot) -> list[int]:
+def tokens_at(encoded: Encoded, spot: Spot, spaced: bool = True) -> list[int]:
     """The tokens that share a character with it; one of no character (a lone "▁") belongs to where it stands."""
-    start, end = span(encoded, spot)
+    start, end = span(encoded, spot, spaced)
     first, last = encoded.offsets.T
     inside = ((first < end) & (last > start)) | ((first == last) & (first >= start) & (first < end))
     if not (inside & ~encoded.special).any():
@@ -88,7 +95,9 @@ class Rewrite(NamedTuple):
 
     @classmethod
     def of(cls, conditionals: Conditionals, own: Encoded, changes: Changes) -> Rewrite:
-        spans = sorted(((span(own, spot), spot, new) for spot, new in changes.items()), key=lambda change: change[0])
+        spaced = conditionals.vocabulary.spaced
+        found = ((span(own, spot, spaced), spot, new) for spot, new in changes.items())
+        spans = sorted(found, key=lambda change: change[0])
         text, at, new_spans = "", 0, list[tuple[int, int]]()
         for (start, end), spot, new in spans:
             if start < at:
@@ -100,7 +109,7 @@ class Rewrite(NamedTuple):
                 new_spans.append((len(text), len(text) + len(new)))
             text, at = text + (own.text[start:end] if new is None else new), end
         encoded = encode(conditionals, text + own.text[at:])
-        replaced = [at for _, spot, new in spans if new is not None for at in tokens_at(own, spot)]
+        replaced = [at for _, spot, new in spans if new is not None for at in tokens_at(own, spot, spaced)]
         written = [at for written_at in new_spans for at in tokens_at(encoded, written_at)]
         rest = np.setdiff1d(np.arange(len(own.ids)), replaced)
         there = np.setdiff1d(np.arange(len(encoded.ids)), written)
@@ -111,6 +120,6 @@ class Rewrite(NamedTuple):
             )
         moved = np.full(len(own.ids), -1)
         moved[rest] = there
-        hidden = [at for _, spot, new in spans if new is None for at in tokens_at(own, spot)]
+        hidden = [at for _, spot, new in spans if new is None for at in tokens_at(own, spot, spaced)]
         asked = tuple((own.text[start:end], new) for (start, end), _, new in spans)
         return cls(encoded, moved, np.array(replaced, np.int64), np.array(hidden, np.int64), asked)

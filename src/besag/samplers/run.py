@@ -101,13 +101,27 @@ def save(state: Any, path: str | Path, about: dict[str, Any]) -> None:
     draft.replace(path)
 
 
-def restore(like: Any, path: str | Path) -> tuple[Any, dict[str, Any]]:
-    """The state that was saved, and what of; `like` is a state of the same kernel on the same canvas, as of `init`."""
+def read(path: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """The arrays of a state that was saved, and what it is the state of."""
     try:
         with np.load(path) as file:
             arrays = dict(file)
-            return _filled(like, "", arrays), json.loads(str(arrays["about"]))
-    except (OSError, ValueError, KeyError) as problem:
+        if missing := {"about", ".step", ".ids"} - arrays.keys():
+            raise ValueError(f"it has no {', '.join(sorted(missing))}")
+        return arrays, dict(json.loads(str(arrays["about"])))
+    except Exception as problem:  # a damaged file fails as a zip, an array or JSON, in many ways
+        raise BesagError(
+            f"{str(path)!r} cannot be read as the state of a run: it is damaged, or something else. Put a whole copy "
+            "in its place, or record to another file."
+        ) from problem
+
+
+def restore(like: Any, path: str | Path) -> tuple[Any, dict[str, Any]]:
+    """The state that was saved, and what of; `like` is a state of the same kernel on the same canvas, as of `init`."""
+    arrays, about = read(path)
+    try:
+        return _filled(like, "", arrays), about
+    except (ValueError, TypeError) as problem:
         raise BesagError(f"{str(path)!r} holds no state of this kernel on this canvas: {problem}") from problem
 
 

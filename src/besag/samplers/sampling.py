@@ -20,14 +20,15 @@ from besag import noise as counters
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.joints.pair_show import label
-from besag.joints.places import Position
 from besag.samplers.chain import Chain
 from besag.samplers.constraints import Constraint, allowed
 from besag.samplers.kernel import START, Kernel, Noise
 from besag.samplers.record import Record
+from besag.samplers.rewrite import Spot
 from besag.samplers.run import Trace, walk
 from besag.samplers.sheet import Sheet, allowed_tokens, blank, template
 from besag.scores import LengthModel
+from besag.scores.show import quoted
 
 Watch: TypeAlias = Callable[[int, list[int], Callable[[], list[str]]], None]  # the step, chains, and their texts
 
@@ -41,8 +42,8 @@ def sample(
     steps: int | None = None,
     length: int | LengthModel | None = None,
     end: str = "",
-    free: Literal["all"] | Sequence[Position] | None = None,
-    keep: Sequence[Position] = (),
+    free: Literal["all"] | Sequence[Spot] | None = None,
+    keep: Sequence[Spot] = (),
     outcomes: Literal["text", "all"] = "text",
     constraints: Sequence[Constraint] = (),
     every: int | None = None,
@@ -59,13 +60,23 @@ def sample(
     conditionals = engine.conditionals
     if conditionals.sees != "both":
         raise BesagError(f"{conditionals.name!r} sees the left side of a place only: kernels need a masked model.")
-    if isinstance(chains, bool) or not isinstance(chains, int) or chains < 1:
+    if not _whole(chains):
         raise BesagError(f"chains={chains!r}: run at least 1 chain.")
-    if every is not None and every < 1:
+    if steps is not None and not _whole(steps):
+        raise BesagError(f"steps={steps!r}: make at least 1 step.")
+    if every is not None and not _whole(every):
         raise BesagError(f"every={every!r}: keep the text of every step (1), every second (2), …, or of none (None).")
+    if not isinstance(seed, int | np.integer):
+        raise BesagError(f"seed={seed!r}: give a whole number.")
+    if text is not None and not isinstance(text, str):
+        raise BesagError(f"{text!r} is no text: give one text; chains are what there may be many of.")
     if (text is None) == (length is None):
         given = "both were given" if text is not None else "neither was given"
         raise BesagError(f"give a text with masks, or a length to sample from nothing; {given}.")
+    if text is None and (free is not None or len(keep)):
+        raise BesagError("free and keep name places of a text; from nothing, all places are free.")
+    if text is not None and end:
+        raise BesagError(f"end={end!r} closes a text from nothing; write it into {quoted(text)}.")
     if constraints and outcomes != "text":
         raise BesagError(f"constraints are on text, and outcomes={outcomes!r} draws special tokens too: leave one out.")
     if text is not None:
@@ -80,8 +91,9 @@ def sample(
     if resume and record is None:
         raise BesagError("resume=True goes on with a recorded run: say which file (record=…).")
     about = {
-        "kernel": label(kernel), "text": text, "end": end, "chains": chains, "seed": seed, "model": conditionals.name,
-        "free": list(next(iter(sheets.values())).at), "every": every or 1, "outcomes": outcomes,
+        "kernel": label(kernel), "text": text, "end": end, "chains": int(chains), "seed": int(seed),
+        "model": conditionals.name, "free": list(next(iter(sheets.values())).at), "every": int(every or 1),
+        "outcomes": outcomes,
         "constraints": list(map(str, constraints)),
     }  # fmt: skip
     parts = []
@@ -104,6 +116,11 @@ def sample(
                 bar.update(info is not None)
             parts.append((members, sheet, state.ids.numpy(force=True), trace))
     return _chain(engine, text, kernel, seed, parts, chains)
+
+
+def _whole(value: object) -> bool:
+    """Is it a whole number, 1 or more?"""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
 
 
 def _texts(sheet: Sheet, ids: Tensor) -> list[str]:
@@ -147,15 +164,17 @@ def _chain(
         texts=in_order[0],
         tokens=in_order[1],
         ids=in_order[2],
+        unknown=max(sheet.encoded.unknown for _, sheet, _, _ in parts),
         template=text,
         numbers=numbers or {"passes": np.zeros((chains, 0))},
         steps=steps,
-        kept_steps=tuple(parts[0][3].steps),
+        kept_steps=max((tuple(trace.steps) for *_, trace in parts), key=len),
         kept=in_order[3],
         kept_tokens=in_order[4],
         kernel=label(kernel),
-        law=kernel.law,
+        law=kernel.told_law,
         seed=seed,
         model=engine.conditionals.name,
         dtype=str(engine.conditionals.dtype).removeprefix("torch."),
+        mask=vocabulary.mask_token or "",
     )

@@ -20,8 +20,9 @@ from besag.diagnostics.reading import encode
 from besag.errors import BesagError, nearest
 from besag.joints.candidates import outcome_ids
 from besag.joints.filling import filled
-from besag.joints.places import MASK, Position, find
+from besag.joints.places import MASK, find
 from besag.samplers.kernel import Canvas
+from besag.samplers.rewrite import Spot, occurrences, tokens_at
 from besag.scores.show import quoted
 from besag.vocabulary import Encoded, Vocabulary
 
@@ -50,8 +51,8 @@ def template(
     conditionals: Conditionals,
     text: str,
     *,
-    free: Literal["all"] | Sequence[Position] | None = None,
-    keep: Sequence[Position] = (),
+    free: Literal["all"] | Sequence[Spot] | None = None,
+    keep: Sequence[Spot] = (),
     long: bool = False,
 ) -> Sheet:
     """The masks of a text, or the places that `free` names ("all": every token), but for those that `keep` names.
@@ -66,9 +67,12 @@ def template(
             f"{quoted(text)} has no mask, so nothing in it may change: write {MASK} where tokens are to be drawn, name "
             "free places (free=['word', …], --free), or free all of them (free='all', --free-all)."
         )
-    places = find(vocabulary, text, _all(vocabulary, text) if free == "all" else free)
-    if keep:
-        kept = set(find(vocabulary, text, keep).positions)
+    if isinstance(keep, str):
+        raise BesagError(f"keep={keep!r}: name places in a list, as [{keep!r}].")
+    wanted = _all(vocabulary, text) if free == "all" else None if free is None else _named(vocabulary, text, free)
+    places = find(vocabulary, text, wanted)
+    if len(keep):
+        kept = _named(vocabulary, text, keep)
         left = [position for position in places.positions if position not in kept]
         if not left:
             raise BesagError(f"everything that is free in {quoted(text)} is to be kept: {list(keep)}.")
@@ -89,6 +93,16 @@ def _all(vocabulary: Vocabulary, text: str) -> list[int]:
     if not found:
         raise BesagError(f"{quoted(text)} has no tokens: give a text, or a length to sample from nothing.")
     return found
+
+
+def _named(vocabulary: Vocabulary, text: str, spots: Sequence[Spot]) -> list[int]:
+    """Positions: of the tokens of words and phrases wherever they stand, token numbers, characters (start, end)."""
+    encoded, found = encode(vocabulary, text), set[int]()
+    for spot in spots:
+        everywhere: list[Spot] = [*occurrences(text, spot, vocabulary.spaced)] if isinstance(spot, str) else [spot]
+        for one in everywhere or [spot]:  # what stands nowhere is refused there
+            found |= {*tokens_at(encoded, one)}
+    return sorted(found)
 
 
 def blank(conditionals: Conditionals, length: int, *, end: str = "", long: bool = False) -> Sheet:

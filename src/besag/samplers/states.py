@@ -80,7 +80,7 @@ def ask_mean(ids: Ints, places: Ints) -> Generator[Request, Answers, Floats]:
 
 
 def common(engine: Engine) -> Floats:
-    """(H,) what the mean states of all texts share, of an engine on `WithStates`."""
+    """(H,) what the mean states of all texts share, of an engine on `WithStates`: RANDOM passes."""
     conditionals = engine.conditionals
     vocabulary = conditionals.vocabulary
     [blank] = vocabulary.encode([" ".join([str(vocabulary.mask_token)] * RANDOM)])
