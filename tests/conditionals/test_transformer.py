@@ -411,4 +411,5 @@ def test_what_cannot_be_compiled_runs_as_it_is(backend, why):
 
 def test_compiling_is_for_cuda():
     with pytest.warns(UserWarning, match="compile=True is for CUDA, and this is cpu: not compiled"):
-        besag.load((tiny("bert"), vocabulary("bert").tokenizer), compile=True)
+        lm = besag.load((tiny("bert"), vocabulary("bert").tokenizer), compile=True)
+    assert not any(layer._compiled_call_impl for layer in lm.model.modules())

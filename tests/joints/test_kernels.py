@@ -169,7 +169,9 @@ def test_tiles_of_full_size(m: int, k: int) -> None:
     a, b = (torch.randn(m, k, generator=noise).exp().to(DEVICE) for _ in range(2))
     unaries = Unaries.of(a, b, a.new_ones(m), a.new_ones(k))
     law = Law("sum", a.new_zeros(m), a.new_zeros(k), a.new_zeros(m), a.new_zeros(k))
-    for one, other in zip(kernels.sweep(unaries, law), passes.sweep.plain(unaries, law), strict=True):
+    found = kernels.sweep(unaries, law)
+    assert [len(part) for part in found[:2]] == [m, k]
+    for one, other in zip(found, passes.sweep.plain(unaries, law), strict=True):
         _close(one, other)
 
 
