@@ -42,7 +42,8 @@ from numpy.typing import NDArray
 
 import besag
 from besag.conditionals.table import Table
-from besag.diagnostics.texts import Grams, lines
+from besag.diagnostics.grams import Grams
+from besag.diagnostics.texts import lines
 from besag.engine import Engine
 from besag.samplers import adaptive, entropy_bound, grouped, kernel, ordered, signals, stutter  # noqa: F401 (register)
 from besag.samplers.kernel import Kernel

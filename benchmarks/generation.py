@@ -49,7 +49,7 @@ from besag.samplers.constraints.problem import Problem
 from besag.samplers.drawing import Drawing
 from besag.samplers.energy import EnergyName, energies, text_places
 from besag.samplers.kernel import Canvas, Noise
-from besag.samplers.metropolis import Proposals
+from besag.samplers.proposals import Proposals
 from besag.samplers.sheet import blank
 from besag.samplers.states import WithStates, ask_mean, common, cosine
 

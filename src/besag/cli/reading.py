@@ -6,17 +6,13 @@ nothing of models. A `None` among the records means that nothing has arrived for
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
 import os
 import queue
 import stat
 import sys
 import threading
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -25,6 +21,7 @@ from typing import NamedTuple, Protocol
 
 from besag.cli import tables
 from besag.errors import BesagError
+from besag.packed import BROKEN, OPENERS
 
 CHUNK = 1 << 16  # bytes read at a time
 CHUNKS_AHEAD = 4  # chunks that may wait for the scorer: what bounds the memory of an endless stdin
@@ -39,9 +36,7 @@ class Stream(Protocol):
     def close(self) -> None: ...
 
 
-_OPENERS: dict[str, Callable[[str], Stream]] = {".gz": gzip.GzipFile, ".xz": lzma.LZMAFile, ".bz2": bz2.BZ2File}
-_BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
-_ENDINGS = (".txt", ".md", *tables.FORMAT_OF_ENDING, *_OPENERS)
+_ENDINGS = (".txt", ".md", *tables.FORMAT_OF_ENDING, *OPENERS)
 
 
 class Record(NamedTuple):
@@ -77,7 +72,7 @@ class Input:
             yield tables.Row("text", 1, self.value, {})
             return
         ending = Path(self.value).suffix.lower()
-        plain = self.value[: -len(ending)] if ending in _OPENERS else self.value
+        plain = self.value[: -len(ending)] if ending in OPENERS else self.value
         format = self.layout.format or tables.FORMAT_OF_ENDING.get(Path(plain).suffix.lower(), "text")
         if format == "parquet":
             if not self.regular:
@@ -90,7 +85,7 @@ class Input:
         if self.kind == "stdin":
             return _arriving(_stdin())
         try:
-            stream = _OPENERS.get(ending, _open)(self.value)
+            stream = OPENERS.get(ending, _open)(self.value)
         except OSError as failure:
             raise BesagError(f"cannot read {self.value!r}: {failure.strerror}") from failure
         return _stored(stream) if self.regular else _arriving(stream)
@@ -204,7 +199,7 @@ def _lines(name: str, chunks: Iterator[bytes | None]) -> Iterator[tuple[int, str
                 yield number, _decode(name, number, line)
             if len(rest) > LONGEST_LINE:
                 raise BesagError(f"{name}, line {number + 1} is longer than {LONGEST_LINE >> 20} MiB: is this text?")
-    except _BROKEN as failure:
+    except BROKEN as failure:
         raise BesagError(f"{name} cannot be read beyond line {number}: {failure}") from failure
     if rest:
         yield number + 1, _decode(name, number + 1, rest)

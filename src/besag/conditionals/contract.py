@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from besag.errors import BesagError
 from besag.vocabulary import Vocabulary
 
 NOTHING: Mapping[str, Tensor] = MappingProxyType({})
@@ -53,3 +54,9 @@ class Conditionals(Protocol):
     def rows(self, questions: Questions) -> Tensor: ...  # (M, H)
 
     def head(self, rows: Tensor) -> Tensor: ...  # (M, V) logits
+
+
+def require_both_sides(conditionals: Conditionals, what: str = "this") -> None:
+    """Refuse a causal model, in one sentence everywhere."""
+    if conditionals.sees != "both" or conditionals.vocabulary.mask_id is None:
+        raise BesagError(f"{conditionals.name!r} sees the left side of a place only: {what} needs a masked model.")

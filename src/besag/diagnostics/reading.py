@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from besag.conditionals.contract import Conditionals
+from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.errors import BesagError
 from besag.joints.places import MASK, Places, Position, find
 from besag.scores.show import quoted
@@ -30,8 +30,7 @@ def askable(vocabulary: Vocabulary, encoded: Encoded) -> list[int]:
 def pairs(conditionals: Conditionals, text: str, positions: Sequence[Position] | None) -> list[Places]:
     """The pair of places named, or the two masks of the text; if it has none, every two neighbours in it."""
     vocabulary, limit = conditionals.vocabulary, conditionals.max_length
-    if conditionals.sees != "both":
-        raise BesagError(f"{conditionals.name!r} sees the left side of a place only: this needs a masked model.")
+    require_both_sides(conditionals)
     encoded = encode(vocabulary, text)
     if positions is None and vocabulary.mask_id not in encoded.ids:
         near = [pair for pair in pairwise(askable(vocabulary, encoded)) if pair[1] - pair[0] == 1]

@@ -14,19 +14,16 @@ that whatever is wrong with it can be found.
 
 from __future__ import annotations
 
-import bz2
 import csv
-import gzip
 import json
-import lzma
 import os
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from besag.errors import BesagError, nearest
+from besag.packed import BROKEN, OPENERS, unpacked
 
 GOOD = ("sentence_good", "good", "acceptable")
 BAD = ("sentence_bad", "bad", "unacceptable")
@@ -35,8 +32,6 @@ PHENOMENON = ("linguistics_term", "phenomenon")
 NAME = ("pairid", "pair_id", "pair", "id")
 ROLES = {"good": GOOD, "bad": BAD, "paradigm": PARADIGM, "phenomenon": PHENOMENON, "name": NAME}
 UNNAMED = ("good", "bad", "paradigm", "phenomenon")  # the columns of a table without a header, in this order
-OPENERS: Mapping[str, Callable[[str], IO[bytes]]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}  # type: ignore[dict-item]
-BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +158,7 @@ def _table(path: str, rows: Iterator[tuple[int, Sequence[str]]]) -> Iterator[tup
 def _lines(path: str) -> Iterator[tuple[int, str]]:
     number = 0
     try:
-        with OPENERS.get(Path(path).suffix.lower(), _open)(path) as file:
+        with unpacked(path) as file:
             for line in file:
                 number += 1
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
@@ -178,7 +173,3 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
         raise BesagError(f"{path!r} is a folder: name the files in it") from None
     except BROKEN as failure:
         raise BesagError(f"{path} cannot be read beyond line {number}: {failure}") from failure
-
-
-def _open(path: str) -> IO[bytes]:
-    return open(path, "rb")

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from besag.conditionals.contract import Conditionals, Questions
+from besag.conditionals.contract import Conditionals, Questions, require_both_sides
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError
 from besag.joints.candidates import Candidates, Kind, outcome_ids, read_words, shown
@@ -99,8 +99,7 @@ def ask(engine: Engine, places: Places, *, outcomes: Kind, candidates: Candidate
 def _choose(
     model: Conditionals, places: Places, outcomes: Kind, candidates: Candidates | Literal["auto"]
 ) -> Plan[tuple[list[Ints], NDArray[np.float64], tuple[bool, ...]]]:
-    if model.sees != "both":
-        raise BesagError(f"{model.name!r} sees the left side of a place only: a joint needs a masked model")
+    require_both_sides(model, "a joint")
     allowed, count = outcome_ids(model, outcomes), len(places.at)
     if candidates == "auto":
         candidates = affordable(model, places)

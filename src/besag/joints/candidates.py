@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from besag.conditionals.contract import Conditionals
+from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Plan, Request
 from besag.errors import BesagError, nearest
 from besag.joints.places import Ints, Places, token_ids
@@ -58,8 +58,7 @@ def choose(
     conditionals: Conditionals, places: Places, outcomes: Kind, candidates: Candidates
 ) -> Plan[tuple[Side, Side]]:
     """The outcomes of both places, and what is known of them by then."""
-    if conditionals.sees != "both":
-        raise BesagError(f"{conditionals.name!r} sees the left side of a place only: a joint needs a masked model.")
+    require_both_sides(conditionals, "a joint")
     if len(places.at) != 2:
         raise BesagError(
             f"a pair has two places, and here {'is one' if len(places.at) == 1 else f'are {len(places.at)}'}: "

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag import noise
+from besag.conditionals.contract import require_both_sides
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError, nearest
 from besag.joints import block_show
@@ -139,8 +140,7 @@ def fill(
         raise BesagError(f"beam={beam} and candidates={candidates!r}: a beam chooses its own candidates (box=…)")
     if beam is not None and sample:
         raise BesagError(f"beam={beam} searches for the likeliest fillings and draws none: leave out beam or sample")
-    if model.sees != "both":
-        raise BesagError(f"{model.name!r} sees the left side of a place only: filling needs a masked model")
+    require_both_sides(model, "filling")
     CONSTRUCTIONS.find(method)
     places = find(model.vocabulary, text, max_length=None if beam else model.max_length)  # a beam reads in windows
     masks = _Masks(engine, places, k, method, candidates, outcomes, seed if sample else None, options)

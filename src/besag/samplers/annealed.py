@@ -33,7 +33,7 @@ from besag.errors import BesagError
 from besag.samplers.drawing import Drawing, draw
 from besag.samplers.energy import EnergyName, energies, refuse_cold, refuse_unknown, text_places
 from besag.samplers.kernel import Canvas, Noise, refuse_no_places
-from besag.samplers.metropolis import (
+from besag.samplers.proposals import (
     Measure,
     Measured,
     MoveName,

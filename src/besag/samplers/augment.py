@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from besag import noise
-from besag.conditionals.contract import Conditionals
+from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Answers, Engine, Plan, Request
 from besag.errors import BesagError
 from besag.joints.filling import filled
@@ -137,8 +137,7 @@ class Augmenting:
         all the texts would have given from there on.
         """
         conditionals = engine.conditionals
-        if conditionals.sees != "both" or conditionals.vocabulary.mask_id is None:
-            raise BesagError(f"{conditionals.name!r} sees the left side of a place only: this needs a masked model.")
+        require_both_sides(conditionals)
         budget = engine.batch_tokens if engine.measured else None
         work = Engine(WithStates(conditionals), batch_tokens=budget, progress=engine.progress)
         drawing = Drawing(self.temperature, self.top_k, self.top_p)

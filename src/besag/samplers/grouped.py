@@ -21,16 +21,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from besag.engine import Engine
 from besag.errors import BesagError
-from besag.samplers.decoding import SEARCH, Pick, drawing, most_hidden, refuse_nothing_hidden, refuse_unknown
-from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, register
-from besag.samplers.ordered import ORDERS, Order, reveal
+from besag.samplers.decoding import Pick
+from besag.samplers.kernel import register
+from besag.samplers.ordered import Order, Revealing
 
 
 @register
 @dataclass(frozen=True)
-class Grouped(Kernel):
+class Grouped(Revealing):
     name = "grouped"
     title = "a few hidden places at a time, drawn independently of one another"
     formula = "x_i ~ p(x_i | all that is shown) for all i of the next group at once"
@@ -46,22 +45,11 @@ class Grouped(Kernel):
     top_k: int | None = None
     top_p: float | None = None
 
-    @property
-    def told_law(self) -> str:
-        return SEARCH if self.pick == "argmax" else self.law
-
     def __post_init__(self) -> None:
         if self.size < 1:
             raise BesagError(f"size={self.size!r}: a group has at least 1 place")
-        refuse_unknown("order", self.order, ORDERS)
-        drawing(self.pick, self.temperature, self.top_k, self.top_p)
+        super().__post_init__()
 
-    def check(self, canvas: Canvas) -> None:
-        refuse_nothing_hidden(canvas)
-
-    def step(self, engine: Engine, noise: Noise, state: State) -> tuple[State, Info]:
-        how = drawing(self.pick, self.temperature, self.top_k, self.top_p)
-        return reveal(engine, noise, state, self.order, self.size, self.pick, how)
-
-    def steps(self, canvas: Canvas) -> int:
-        return -(-most_hidden(canvas) // self.size)
+    @property
+    def together(self) -> int:
+        return self.size

@@ -42,9 +42,43 @@ Order = Literal["left_to_right", "right_to_left", "random", "entropy", "margin",
 ORDERS = ("left_to_right", "right_to_left", "random", "entropy", "margin", "confidence")
 
 
+class Revealing(Kernel):
+    """What `ordered` and `grouped` share: the next `together` places of an order, in each step."""
+
+    order: Order
+    pick: Pick
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+
+    @property
+    def together(self) -> int:
+        return 1
+
+    @property
+    def told_law(self) -> str:
+        return SEARCH if self.pick == "argmax" else self.law
+
+    def __post_init__(self) -> None:
+        refuse_unknown("order", self.order, ORDERS)
+        self._drawing()
+
+    def check(self, canvas: Canvas) -> None:
+        refuse_nothing_hidden(canvas)
+
+    def step(self, engine: Engine, noise: Noise, state: State) -> tuple[State, Info]:
+        return reveal(engine, noise, state, self.order, self.together, self.pick, self._drawing())
+
+    def steps(self, canvas: Canvas) -> int:
+        return -(-most_hidden(canvas) // self.together)
+
+    def _drawing(self) -> Drawing:
+        return drawing(self.pick, self.temperature, self.top_k, self.top_p)
+
+
 @register
 @dataclass(frozen=True)
-class Ordered(Kernel):
+class Ordered(Revealing):
     name = "ordered"
     title = "one hidden place at a time, in a chosen order"
     formula = "x_i ~ p(x_i | all that is shown), i the next in the order"
@@ -58,24 +92,6 @@ class Ordered(Kernel):
     temperature: float = 1.0
     top_k: int | None = None
     top_p: float | None = None
-
-    @property
-    def told_law(self) -> str:
-        return SEARCH if self.pick == "argmax" else self.law
-
-    def __post_init__(self) -> None:
-        refuse_unknown("order", self.order, ORDERS)
-        drawing(self.pick, self.temperature, self.top_k, self.top_p)
-
-    def check(self, canvas: Canvas) -> None:
-        refuse_nothing_hidden(canvas)
-
-    def step(self, engine: Engine, noise: Noise, state: State) -> tuple[State, Info]:
-        how = drawing(self.pick, self.temperature, self.top_k, self.top_p)
-        return reveal(engine, noise, state, self.order, 1, self.pick, how)
-
-    def steps(self, canvas: Canvas) -> int:
-        return most_hidden(canvas)
 
 
 def reveal(

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from besag.conditionals.contract import Conditionals
+from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.errors import BesagError, nearest
 from besag.samplers.gumbel import Ints
 from besag.scores.show import quoted
@@ -25,8 +25,7 @@ Changes: TypeAlias = Mapping[Spot, str | None]  # what stands there now; None: h
 def encode(conditionals: Conditionals, text: str) -> Encoded:
     """A text as a masked model reads it, if it can and nothing in it is hidden."""
     vocabulary, limit = conditionals.vocabulary, conditionals.max_length
-    if conditionals.sees != "both" or vocabulary.mask_id is None:
-        raise BesagError(f"{conditionals.name!r} sees the left side of a place only: this needs a masked model.")
+    require_both_sides(conditionals)
     [encoded] = vocabulary.encode([text])
     if vocabulary.mask_id in encoded.ids[encoded.places]:
         raise BesagError(f"{quoted(text)} holds a mask, and what is hidden cannot be inverted: fill it first")

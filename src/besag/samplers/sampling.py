@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from besag import noise as counters
+from besag.conditionals.contract import require_both_sides
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.joints.pair_show import label
@@ -58,8 +59,7 @@ def sample(
     goes on; the chain that is returned then tells of the steps made now.
     """
     conditionals = engine.conditionals
-    if conditionals.sees != "both":
-        raise BesagError(f"{conditionals.name!r} sees the left side of a place only: kernels need a masked model.")
+    require_both_sides(conditionals, "a kernel")
     if not _whole(chains):
         raise BesagError(f"chains={chains!r}: run at least 1 chain.")
     if steps is not None and not _whole(steps):

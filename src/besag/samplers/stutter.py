@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from besag.diagnostics.texts import Rate, ratio
+from besag.diagnostics.grams import Rate, ratio
 
 WORD = r"[^\W\d_]+(?:['’][^\W\d_]+)*"
 NEIGHBOURS = re.compile(rf"(?<![\w'’])({WORD})(?=\s+({WORD})(?![\w'’]))")  # ahead, so that the second may be a first

@@ -27,7 +27,7 @@ from besag.errors import BesagError
 from besag.samplers.drawing import Drawing
 from besag.samplers.energy import EnergyName, energies, refuse_cold, refuse_unknown, text_places
 from besag.samplers.kernel import SWAP, Canvas, Info, Kernel, Noise, changes, register
-from besag.samplers.metropolis import MoveName, Proposals, decide, fill, propose, sentence_energy
+from besag.samplers.proposals import MoveName, Proposals, decide, fill, propose, sentence_energy
 
 
 class TemperingState(NamedTuple):

@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import torch
 
+from besag.conditionals.contract import require_both_sides
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.joints.candidates import outcome_ids
@@ -96,8 +97,7 @@ def solve(
     search may take, `order` which place is set next.
     """
     model = engine.conditionals
-    if model.sees != "both":
-        raise BesagError(f"{model.name!r} sees the left side of a place only: constraints need a masked model")
+    require_both_sides(model, "a search")
     refuse_strangers(constraints)
     refuse_unknown("order", order, ORDERS)
     Drawing(temperature, top_k)

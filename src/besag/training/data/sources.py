@@ -11,13 +11,9 @@ corpus at least one document is held out, unless all are the same.
 
 from __future__ import annotations
 
-import bz2
 import glob
-import gzip
 import hashlib
-import lzma
 import sys
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +21,7 @@ from typing import IO, Any, Literal, NamedTuple
 from weakref import WeakSet
 
 from besag.errors import BesagError, nearest, require
+from besag.packed import BROKEN, OPENERS, unpacked
 from besag.training.data import rows
 from besag.training.data.rows import Document as Document
 from besag.training.recipe import Data
@@ -32,7 +29,7 @@ from besag.training.recipe import Data
 LOOK_AHEAD = 1 << 24  # bytes
 SMALL = 1 << 23  # bytes of files that are read twice without a thought
 STDIN = "-"
-PACKED = (".gz", ".xz", ".lzma", ".bz2", ".zst")
+PACKED = (*OPENERS, ".zst")
 ROWS = (".jsonl", ".ndjson", ".json")
 
 _spent: WeakSet[IO[bytes]] = WeakSet()  # standard inputs that were read
@@ -176,22 +173,15 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
 
 
 def _unpacked(name: str, suffix: str) -> IO[bytes]:
-    if suffix == ".gz":
-        return gzip.open(name, "rb")  # type: ignore[return-value]
-    if suffix in (".xz", ".lzma"):
-        return lzma.open(name, "rb")
-    if suffix == ".bz2":
-        return bz2.open(name, "rb")
     if suffix == ".zst":
         zstandard: Any = require("zstandard", "train")
         return zstandard.open(name, "rb")  # type: ignore[no-any-return]
-    return open(name, "rb")
+    return unpacked(name)
 
 
 def _damages(suffix: str) -> tuple[type[Exception], ...]:
     """What reading such a file may raise; the error of zstandard is known only where that is installed."""
-    usual = (EOFError, OSError, lzma.LZMAError, zlib.error)
-    return (*usual, require("zstandard", "train").ZstdError) if suffix == ".zst" else usual
+    return (*BROKEN, require("zstandard", "train").ZstdError) if suffix == ".zst" else BROKEN
 
 
 class _Line(NamedTuple):
