@@ -305,7 +305,7 @@ def test_what_is_no_constraint_is_refused_at_once(make, told):
 
 
 def test_a_causal_model_is_refused():
-    with pytest.raises(BesagError, match="need a masked model"):
+    with pytest.raises(BesagError, match="a search needs a masked model"):
         solved(Arbitrary(3, sees="left"), 2, [])
 
 
