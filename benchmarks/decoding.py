@@ -38,18 +38,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 import besag
+from besag.arrays import Floats, Ints
 from besag.conditionals.table import Table
 from besag.diagnostics.grams import Grams
 from besag.diagnostics.texts import lines
 from besag.engine import Engine
 from besag.samplers import adaptive, entropy_bound, grouped, kernel, ordered, signals, stutter  # noqa: F401 (register)
 from besag.samplers.kernel import Kernel
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 RESULTS = Path(__file__).parent / "results"
 TEMPERATURES = (0.7, 0.8, 0.9, 1.0)

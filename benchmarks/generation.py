@@ -34,26 +34,25 @@ import torch
 from numpy.typing import NDArray
 
 import besag
+from besag.arrays import Floats
 from besag.conditionals.ising import Ising
 from besag.conditionals.table import Table
+from besag.constraints import Constraint, Forbidden, Length, Pattern, Required, Word
+from besag.constraints.conflicts import begin
+from besag.constraints.constraint import Contradiction, everything, narrowed
+from besag.constraints.page import Page
+from besag.constraints.pieces import pieces
+from besag.constraints.problem import Problem
 from besag.diagnostics.mixing import exact_mixing
 from besag.engine import Engine, Plan
 from besag.joints.candidates import outcome_ids
 from besag.samplers.annealed import anneal, summary
-from besag.samplers.constraints import Constraint, Forbidden, Length, Pattern, Required, Word
-from besag.samplers.constraints.conflicts import begin
-from besag.samplers.constraints.constraint import Contradiction, everything, narrowed
-from besag.samplers.constraints.page import Page
-from besag.samplers.constraints.pieces import pieces
-from besag.samplers.constraints.problem import Problem
 from besag.samplers.drawing import Drawing
-from besag.samplers.energy import EnergyName, energies, text_places
+from besag.samplers.editing.states import WithStates, ask_mean, common, cosine
 from besag.samplers.kernel import Canvas, Noise
-from besag.samplers.proposals import Proposals
+from besag.samplers.kernels.energy import EnergyName, energies, text_places
+from besag.samplers.kernels.proposals import Proposals
 from besag.samplers.sheet import blank
-from besag.samplers.states import WithStates, ask_mean, common, cosine
-
-Floats = NDArray[np.float64]
 
 ROOT = Path(__file__).parent.parent
 DRAWS = 1000  # of the bootstrap

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import besag
-from besag.joints.pair_show import label
+from besag.registry import label
 from besag.samplers import kernel
 
 PAGE = Path(__file__).parent / "generation" / "samples.md"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -11,33 +12,33 @@ import torch
 
 from besag import models
 from besag.conditionals.contract import Conditionals
+from besag.constraints import Constraint, Solutions, allowed, solve
 from besag.diagnostics.dependence import DependenceMap, dependence
 from besag.diagnostics.rectangle import Rectangles, rectangles
 from besag.engine import Engine, Idle
 from besag.errors import BesagError, nearest
-from besag.evaluation.report import Report
+from besag.fills.fill import Fill, fill
 from besag.joints import construction
 from besag.joints.asking import Candidates, unaries
 from besag.joints.block import BlockJoint, block_joint
 from besag.joints.candidates import automatic
-from besag.joints.fill import Fill, fill
 from besag.joints.pair import PairJoint
-from besag.joints.places import Position, find, token_ids
+from besag.places.places import Position, find, token_ids
 from besag.samplers import Kernel
 from besag.samplers import kernel as kernel_named
-from besag.samplers.augment import augment
-from besag.samplers.augmented import Augmentation
 from besag.samplers.chain import Chain
-from besag.samplers.constraints import Constraint, Solutions, solve
-from besag.samplers.edit import Edited, Inversion, edit, invert
+from besag.samplers.editing.augment import augment
+from besag.samplers.editing.augmented import Augmentation
+from besag.samplers.editing.edit import Edited, Inversion, edit, invert
+from besag.samplers.editing.rewrite import Changes, Spot
 from besag.samplers.normalising import Normalised, normalise
-from besag.samplers.rewrite import Changes, Spot
 from besag.samplers.sampling import Watch, sample
 from besag.scores import LengthModel, Method, Score
 from besag.scores import method as method_named
 from besag.scores.choice import Choice
 from besag.scores.score import parse_base
 from besag.scores.scoring import Scoring, batches
+from besag.study.report import Report
 from besag.vocabulary import Context, WordPolicy
 
 
@@ -264,7 +265,7 @@ class LanguageModel:
         A kernel that ends (a decoder) runs to its end unless `steps` are fewer; a chain makes 10 steps for each free
         place unless told otherwise. Without masks, `free` names the places that may change ("all" of them), and `keep`
         those that may not. `length` may be a law of lengths (`lm.length_model`); `end` closes a text from nothing.
-        `constraints` are such as look at each place alone (`besag.samplers.constraints`); see `solve` for others.
+        `constraints` are such as look at each place alone (`besag.constraints`); see `solve` for others.
         `every` keeps the text of every so many steps. `record` writes it to a file while the chains run, and `resume`
         goes on with such a run. Further options belong to the kernel, for example `temperature=0.8, top_p=0.9`
         (`besag methods gibbs`).
@@ -276,8 +277,9 @@ class LanguageModel:
         how = kernel if isinstance(kernel, Kernel) else kernel_named(kernel, **options)
         return sample(
             self.engine, text, how, chains=chains, steps=steps, length=length, end=end, free=free, keep=keep,
-            outcomes=outcomes, constraints=constraints, every=every, seed=seed, record=record, resume=resume,
-            watch=watch,
+            outcomes=outcomes, constraints=constraints,
+            allow=partial(allowed, constraints=constraints) if constraints else None, every=every, seed=seed,
+            record=record, resume=resume, watch=watch,
         )  # fmt: skip
 
     def solve(self, text: str | int, constraints: Sequence[Constraint], **options: Any) -> Solutions:

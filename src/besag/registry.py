@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from besag.errors import BesagError, nearest
 
@@ -41,3 +41,23 @@ class Registry(dict[str, K]):
                 takes = f"it takes {', '.join(own)}" if own else "it takes no options"
                 known = self.aliases.get(name, name)
                 raise BesagError(f"the {self.what} {known!r} has no option {option!r}: {takes}.{nearest(option, own)}")
+
+
+ARROWS = {"ab": "a→b", "ba": "b→a"}
+
+
+def label(method: Any) -> str:
+    """The name of a construction (or kernel) and its options that are not the usual ones: "ag marginal"."""
+    return " ".join([method.name, *(_option(name, value) for name, value in unusual(method).items())])
+
+
+def unusual(method: Any) -> dict[str, Any]:
+    """The options that were set."""
+    values = {field.name: (getattr(method, field.name), field.default) for field in dataclasses.fields(method)}
+    return {name: value for name, (value, usual) in values.items() if value != usual}
+
+
+def _option(name: str, value: object) -> str:
+    if value is True:
+        return name
+    return ARROWS.get(value, value) if isinstance(value, str) else f"{name}={value}"

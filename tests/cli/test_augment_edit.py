@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Run, table
 
-from besag.samplers.augment import Augmenting
-from besag.samplers.augmented import Augmented
+from besag.samplers.editing.augment import Augmenting
+from besag.samplers.editing.augmented import Augmented
 
 FILM = "The film was long and rather dull."
 

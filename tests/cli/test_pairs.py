@@ -10,8 +10,8 @@ import pytest
 from tests.cli.conftest import Run, put, table
 
 import besag
-from besag.evaluation.folder import Folder
-from besag.evaluation.pairs import study
+from besag.study.folder import Folder
+from besag.study.pairs import study
 
 TEXTS = ["The cats sleep.", "No", "A man is at the casino."]
 QUICK = ("--candidates", 10, "--pairs", "contiguous")

@@ -12,8 +12,8 @@ from tests.joints.tables import incompatible
 from besag import models
 from besag.joints import construction
 from besag.joints.pair import PairJoint
-from besag.joints.places import find
 from besag.joints.unaries import Lost
+from besag.places.places import find
 from besag.vocabulary import Vocabulary
 
 

@@ -14,8 +14,8 @@ from besag.conditionals.transformer import Transformer
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.joints import asking
-from besag.joints.places import Places, find
 from besag.joints.unaries import Unaries
+from besag.places.places import Places, find
 
 
 class Wide(Arbitrary):

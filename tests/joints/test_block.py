@@ -19,7 +19,7 @@ from besag.joints.block import block_joint
 from besag.joints.block_ag import solve
 from besag.joints.block_asking import affordable, cost
 from besag.joints.pair import PairJoint
-from besag.joints.places import find
+from besag.places.places import find
 
 
 def joint(law, text="[MASK] [MASK] [MASK]", positions=None, progress=False, **options):

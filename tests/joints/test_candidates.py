@@ -10,7 +10,7 @@ from besag.engine import Engine
 from besag.errors import BesagError
 from besag.joints import candidates
 from besag.joints.candidates import choose, outcome_ids
-from besag.joints.places import Places, find
+from besag.places.places import Places, find
 
 
 def pair(law, text="s0 s1 s2 s1", positions=(1, 3)) -> Places:

@@ -11,7 +11,7 @@ from tests.joints.tables import compatible, incompatible, single
 
 from besag.errors import BesagError
 from besag.joints import CONSTRUCTIONS, construction, passes
-from besag.joints.law import Law
+from besag.joints.law import JointLaw
 from besag.joints.unaries import Unaries
 
 sizes = st.tuples(st.integers(2, 9), st.integers(2, 9), st.integers(0, 10_000))
@@ -285,7 +285,7 @@ def test_a_law_of_every_kind_shifts_by_a_constant():
     unaries = incompatible(4, 3, 0)
     vectors = torch.randn(4, dtype=torch.float64), torch.randn(3, dtype=torch.float64)
     for kind in ("independent", "a", "b", "product", "sum"):
-        law = Law(kind, *vectors)
+        law = JointLaw(kind, *vectors)
         torch.testing.assert_close(law.scaled(0.7).cells(unaries), law.cells(unaries) + 0.7)
 
 

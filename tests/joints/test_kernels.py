@@ -12,7 +12,7 @@ from torch import Tensor
 
 from besag.errors import BesagError
 from besag.joints import kernels, passes
-from besag.joints.law import Law
+from besag.joints.law import JointLaw
 from besag.joints.unaries import Unaries
 
 PASSES = ("marginals", "sweep", "total_variation", "count_above", "divergences", "incompatibility")
@@ -52,21 +52,21 @@ def _unaries(m: int, k: int, seed: int = 0) -> Unaries:
     return Unaries(*(each.to(DEVICE) for each in tensors), plain.ids_a, plain.ids_b)
 
 
-def _law(kind: str, unaries: Unaries, seed: int = 1) -> Law:
+def _law(kind: str, unaries: Unaries, seed: int = 1) -> JointLaw:
     """A normalised law of this kind with vectors of no meaning; those of "sum" are as wide apart as AG's may be."""
     m, k = unaries.shape
     noise = torch.Generator().manual_seed(seed)
     row, column, left, right = (torch.randn(size, generator=noise).to(DEVICE) for size in (m, k, m, k))
     if kind == "mixture":
-        law = Law("sum", row, column)
+        law = JointLaw("sum", row, column)
         log_z = torch.logsumexp(passes.marginals.plain(unaries, law)[0], 0)
-        return Law("sum", row - log_z, column - log_z)  # `scaled` would give it a left and a right
+        return JointLaw("sum", row - log_z, column - log_z)  # `scaled` would give it a left and a right
     if kind == "sum":
         left, right = 5 * left, 5 * right
         left[0], right[-1] = -140.0, -100.0
-        law = Law("sum", row, column, left, right)
+        law = JointLaw("sum", row, column, left, right)
     else:
-        law = Law(kind, row, column)
+        law = JointLaw(kind, row, column)
     return law.scaled(-torch.logsumexp(passes.marginals.plain(unaries, law)[0], 0))
 
 
@@ -168,7 +168,7 @@ def test_tiles_of_full_size(m: int, k: int) -> None:
     noise = torch.Generator().manual_seed(m)
     a, b = (torch.randn(m, k, generator=noise).exp().to(DEVICE) for _ in range(2))
     unaries = Unaries.of(a, b, a.new_ones(m), a.new_ones(k))
-    law = Law("sum", a.new_zeros(m), a.new_zeros(k), a.new_zeros(m), a.new_zeros(k))
+    law = JointLaw("sum", a.new_zeros(m), a.new_zeros(k), a.new_zeros(m), a.new_zeros(k))
     found = kernels.sweep(unaries, law)
     assert [len(part) for part in found[:2]] == [m, k]
     for one, other in zip(found, passes.sweep.plain(unaries, law), strict=True):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.joints.example_pairs import casino, make, worded
 
 from besag.joints import construction, pair_show
-from besag.scores.show import display_width
+from besag.results.tables import display_width
 
 # ---- words
 

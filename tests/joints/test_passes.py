@@ -11,17 +11,17 @@ from tests.joints.tables import compatible, incompatible, single
 
 from besag.errors import BesagError
 from besag.joints import construction, passes
-from besag.joints.law import Law, harmonic
+from besag.joints.law import JointLaw, harmonic
 from besag.joints.metrics import measure, own_unary_nll
 from besag.joints.unaries import Unaries
 
 sizes = st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(0, 10_000))
 
 
-def law(kind: str, m: int, k: int, seed: int) -> Law:
+def law(kind: str, m: int, k: int, seed: int) -> JointLaw:
     generator = np.random.default_rng(seed)
     row, left, column, right = (torch.from_numpy(generator.normal(size=size)) for size in (m, m, k, k))
-    return Law(kind, row, column, left, right)
+    return JointLaw(kind, row, column, left, right)
 
 
 @pytest.fixture(params=[1, 7, 2**18], ids="blocks of {}".format)
@@ -147,6 +147,6 @@ def test_without_tokens_of_its_own_a_text_has_no_perplexity():
 @pytest.mark.parametrize("kind", ["a", "product", "sum"])
 def test_single_precision_stays_near_double(kind):
     unaries, one = incompatible(300, 200, 1, scale=4.0), law(kind, 300, 200, 2)
-    halves = Law(kind, *(part.float() for part in (one.row, one.column, one.left, one.right)))
+    halves = JointLaw(kind, *(part.float() for part in (one.row, one.column, one.left, one.right)))
     for double, float_ in zip(passes.marginals(unaries, one), passes.marginals(single(unaries), halves), strict=True):
         torch.testing.assert_close(float_.double(), double, atol=2e-5, rtol=0)

@@ -6,7 +6,7 @@ import torch
 from tests import networks
 from tests.laws import Counting
 from tests.samplers.exact import Incompatible, blank, conditional, sequences
-from tests.samplers.test_energy import energy_of
+from tests.samplers.kernels.test_energy import energy_of
 
 import besag
 from besag.conditionals.table import Table
@@ -16,7 +16,7 @@ from besag.errors import BesagError
 from besag.samplers.annealed import anneal, left_to_right, log_partition, log_probability, summary
 from besag.samplers.drawing import Drawing
 from besag.samplers.kernel import Canvas, Noise
-from besag.samplers.proposals import Proposals
+from besag.samplers.kernels.proposals import Proposals
 
 LAWS = {"table": Table.random(2, 3, seed=1, concentration=1.0), "incompatible": Incompatible(3, 3, seed=1)}
 

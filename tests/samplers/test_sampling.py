@@ -6,10 +6,10 @@ from tests.networks import tiny, vocabulary
 
 import besag
 from besag.conditionals.transformer import Transformer
+from besag.constraints import Forbidden
 from besag.errors import BesagError
 from besag.samplers import kernel
-from besag.samplers.constraints import Forbidden
-from besag.samplers.record import Record
+from besag.samplers.recording import Recording
 from besag.samplers.sheet import blank, template
 from besag.scores import LengthModel
 
@@ -230,11 +230,11 @@ def test_what_cannot_be_gone_on_with_is_told(law, tmp_path):
     with pytest.raises(BesagError, match="is a run with constraints"):
         law.sample(**settings, constraints=[Forbidden("c")], resume=True)
     with pytest.raises(BesagError, match=r"recorded as \.jsonl or \.parquet"):
-        Record(tmp_path / "run.txt", about={}, every=1)
+        Recording(tmp_path / "run.txt", about={}, every=1)
     with pytest.raises(BesagError, match="cannot be gone on with"):
-        Record(tmp_path / "run.parquet", about={}, every=1, resume=True)
+        Recording(tmp_path / "run.parquet", about={}, every=1, resume=True)
     with pytest.raises(BesagError, match="no such folder"):
-        Record(tmp_path / "nowhere" / "run.jsonl", about={}, every=1)
+        Recording(tmp_path / "nowhere" / "run.jsonl", about={}, every=1)
 
 
 def test_a_run_as_parquet(law, tmp_path):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.joints.pair_blocks import ag_chain
 from tests.laws import Arbitrary
+from tests.scores.pair_blocks import ag_chain
 
 import besag
 from besag.conditionals.table import Table

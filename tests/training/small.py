@@ -51,7 +51,7 @@ def batch(index: int, step: int, vocabulary: Any, rows: int = 3) -> Batch:
     return Batch(ids, inputs, torch.ones(total, dtype=torch.bool), layout, asked, weight, rate, draw, step, 0.0)
 
 
-class Batches:
+class BatchDataset:
     def __init__(self, vocabulary: Any) -> None:
         self.vocabulary = vocabulary
         self.masked = 0
@@ -81,7 +81,7 @@ def built(wanted: Recipe, *, objective: str = "mlm", law: Any = None, family: st
         special_ids=vocabulary.special_ids,
         ragged=False,
     )
-    batches = Batches(vocabulary)
+    batches = BatchDataset(vocabulary)
 
     def loader(start: int, ranks: Ranks, *, pin: bool) -> Iterator[Batch]:
         accumulate, step = wanted.run.accumulate, start

@@ -78,7 +78,7 @@ def augment(
         raise BesagError(f"--output {output!r} is one of the inputs")
 
     import besag
-    from besag.samplers.augment import Augmenting
+    from besag.samplers.editing.augment import Augmenting
 
     how = Augmenting(
         copies=copies, share=share, rounds=rounds, together=together, keep=tuple(keep or ()), similarity=similarity,

@@ -12,7 +12,7 @@ from besag.cli.writing import choose_format, writer
 from besag.errors import BesagError
 
 if TYPE_CHECKING:
-    from besag.samplers.rewrite import Spot
+    from besag.samplers.editing.rewrite import Spot
 
 Text = Annotated[str, typer.Argument(metavar="TEXT", help="The text to edit.", show_default=False)]
 Replacements = Annotated[

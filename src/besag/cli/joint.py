@@ -153,7 +153,7 @@ def check_plot(path: str, force: bool) -> None:
 
 
 def refuse_other_than_two(lm: LanguageModel, text: str, at: list[str] | None, what: str) -> None:
-    from besag.joints.places import find
+    from besag.places.places import find
 
     number = len(find(lm.vocabulary, text, positions(at), lm.conditionals.max_length).at)
     if number != 2:

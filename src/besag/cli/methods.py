@@ -77,9 +77,9 @@ def _yes(exact: bool) -> str:
 
 def _tilts(law: Any) -> bool:
     """Does it look at the tokens that it hides, so that a table π(v) is saved with the model?"""
-    from besag.masks.law import Law
+    from besag.masks.law import MaskLaw
 
-    return law.tilt is not Law.tilt
+    return law.tilt is not MaskLaw.tilt
 
 
 def _masks(objective: Any) -> str:

@@ -17,8 +17,8 @@ from besag.cli.tables import Layout
 from besag.errors import BesagError, require
 
 if TYPE_CHECKING:
-    from besag.evaluation.folder import Folder
     from besag.language_model import LanguageModel
+    from besag.study.folder import Folder
 
 _PAIRS = "random, contiguous (neighbours) or distance (see --distances); if not given, random and contiguous. Repeat."
 _CANDIDATES = "Only so many of the likeliest tokens of each place; if not given, the whole vocabulary."
@@ -79,7 +79,7 @@ def pairs(
     The folder holds every pair (pairs.jsonl, pairs.parquet), tables with intervals and p-values, and a picture. After
     an interruption the same command goes on. Exit code 3: some pairs were not measured (their status says why).
     """
-    from besag.evaluation.folder import Folder
+    from besag.study.folder import Folder
 
     for module, extra in (("matplotlib", "plot"), ("pyarrow", "bulk")):
         require(module, extra)  # known before the work, not after it
@@ -117,8 +117,8 @@ def _run(
     """All pairs that are not done yet, each written as soon as it is; False after Ctrl-C."""
     from tqdm.auto import tqdm
 
-    from besag.evaluation.pairs import study
-    from besag.evaluation.sampling import schemes
+    from besag.study.pair_sampling import schemes
+    from besag.study.pairs import study
 
     total = len(texts) * len(schemes(options["pairs"], options["distances"])) * options["per_text"]
     if done:
@@ -162,8 +162,8 @@ def _tell(folder: Folder) -> int:
 
 
 def _kinds(pairs: list[str] | None, distances: str | None) -> tuple[list[str], list[int]]:
-    from besag.evaluation.pairs import PAIRS
-    from besag.evaluation.sampling import DISTANCES, schemes
+    from besag.study.pair_sampling import DISTANCES, schemes
+    from besag.study.pairs import PAIRS
 
     kinds = list(pairs or PAIRS)
     schemes(kinds)  # a wrong name is found before the model is loaded
@@ -187,9 +187,9 @@ def _texts(file: str, layout: Layout, limit: int | None) -> list[str]:
 def _about(lm: LanguageModel, texts: list[str]) -> dict[str, Any]:
     """What a study must not change while it goes on."""
     import besag
-    from besag.evaluation.folder import checksum
     from besag.joints.comparison import usual
-    from besag.joints.pair_show import label
+    from besag.registry import label
+    from besag.study.folder import checksum
 
     return {
         "besag": besag.__version__,

@@ -22,7 +22,7 @@ from besag.errors import BesagError
 if TYPE_CHECKING:
     from rich.live import Live
 
-    from besag.samplers.constraints import Constraint
+    from besag.constraints import Constraint
 
 Template = Annotated[
     str | None,
@@ -191,7 +191,7 @@ def _constraints(
     characters: str | None,
     words: str | None,
 ) -> list[Constraint]:
-    from besag.samplers.constraints import Forbidden, Length, Pattern, Required
+    from besag.constraints import Forbidden, Length, Pattern, Required
 
     found: list[Constraint] = [*map(Required, require or ()), *map(Forbidden, forbid or ())]
     if pattern is not None:

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from besag.arrays import Floats
 from besag.diagnostics import chains
 from besag.errors import BesagError, require
-from besag.scores.plot import COLOURS, GREY, fonts
-from besag.scores.show import counted, display_width, number, raw, wrapped
+from besag.results.plots import COLOURS, GREY, fonts
+from besag.results.tables import display_width, raw, wrapped
+from besag.results.words import counted, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -110,7 +112,7 @@ def draw_tokens(ax: Axes, rows: Sequence[Sequence[str]], steps: Sequence[int]) -
 # ---- the rows
 
 
-def _trace(ax: Axes, name: str, values: chains.Floats) -> None:
+def _trace(ax: Axes, name: str, values: Floats) -> None:
     """Every chain, and the mean of those that still have a number."""
     label = name.replace("_", " ")
     window, share = max(1, values.shape[1] // 40), _is_share(values)
@@ -134,7 +136,7 @@ def _trace(ax: Axes, name: str, values: chains.Floats) -> None:
     ax.tick_params(labelsize=8)
 
 
-def _memory(ax: Axes, values: chains.Floats, last: bool) -> None:
+def _memory(ax: Axes, values: Floats, last: bool) -> None:
     """The autocorrelation as bars, up to where it has died out or a third of the steps."""
     line = chains.line("", values)
     ax.spines[["top", "right"]].set_visible(False)
@@ -163,7 +165,7 @@ def _whole_numbers(most: int) -> Any:
     return require("matplotlib.ticker", extra="plot").MaxNLocator(nbins=most, integer=True, steps=[1, 2, 5, 10])
 
 
-def _caption(figure: Figure, title: str, found: Mapping[str, chains.Floats], still: Sequence[str]) -> None:
+def _caption(figure: Figure, title: str, found: Mapping[str, Floats], still: Sequence[str]) -> None:
     facts = [title] if title else []
     if found:
         count, steps = max(values.shape for values in found.values())
@@ -180,21 +182,21 @@ def _caption(figure: Figure, title: str, found: Mapping[str, chains.Floats], sti
 # ---- numbers
 
 
-def _moves(values: chains.Floats) -> bool:
+def _moves(values: Floats) -> bool:
     known = values[np.isfinite(values)]
     return len(known) > 1 and values.shape[1] > 1 and bool((known != known[0]).any())
 
 
-def _is_share(values: chains.Floats) -> bool:
+def _is_share(values: Floats) -> bool:
     return bool(np.isin(values[np.isfinite(values)], (0.0, 1.0)).all())
 
 
-def _is_count(values: chains.Floats) -> bool:
+def _is_count(values: Floats) -> bool:
     known = values[np.isfinite(values)]
     return bool((known == known.round()).all())
 
 
-def _sliding(values: chains.Floats, window: int) -> chains.Floats:
+def _sliding(values: Floats, window: int) -> Floats:
     """The mean over the last `window` steps of each chain; what is not known counts as nothing."""
     known = np.isfinite(values)
     total, count = (np.cumsum(part, 1) for part in (np.where(known, values, 0.0), known.astype(np.float64)))

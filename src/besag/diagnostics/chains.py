@@ -27,22 +27,21 @@ import math
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from besag.arrays import Floats, Ints
 from besag.errors import BesagError, require
-from besag.joints.pair_show import aligned
-from besag.scores.record import json_number
-from besag.scores.show import amount, counted, number, wrapped
+from besag.results.data import json_number
+from besag.results.tables import aligned, wrapped
+from besag.results.words import amount, counted, number
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 
 LEAST_STEPS = 8  # halves of four
 AGREE = 1.01  # the R-hat below which Vehtari et al. take chains to agree

@@ -22,10 +22,10 @@ from besag.errors import require
 from besag.joints import asking, metrics, passes
 from besag.joints.candidates import Candidates, Kind
 from besag.joints.comparison import usual
-from besag.joints.pair_show import label
-from besag.joints.places import Position, find
 from besag.joints.registry import Construction, construction
 from besag.joints.unaries import Lost, Unaries
+from besag.places.places import Position, find
+from besag.registry import label
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -24,10 +24,10 @@ from besag.engine import Engine, Plan
 from besag.errors import BesagError, require
 from besag.joints import asking, metrics
 from besag.joints.candidates import THROUGH
-from besag.joints.pair_show import label
-from besag.joints.places import find
 from besag.joints.registry import Construction, construction
-from besag.scores.show import quoted
+from besag.places.places import find
+from besag.registry import label
+from besag.results.words import quoted
 from besag.vocabulary import Encoded
 
 if TYPE_CHECKING:

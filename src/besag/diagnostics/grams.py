@@ -8,13 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ints: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
+from besag.arrays import Floats, Ints
 
 SMOOTHING = 0.1  # matches, where there are none
 BLOCK = 1 << 18  # words of a reference that are looked up at a time

@@ -28,9 +28,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from besag.diagnostics.chains import Floats, Ints
+from besag.arrays import Floats, Ints
 from besag.errors import BesagError
-from besag.scores.show import counted, number
+from besag.results.words import counted, number
 
 EPSILON = 0.25  # the usual one
 LONGEST = 2**40  # steps after which a chain is said not to mix

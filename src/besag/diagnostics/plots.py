@@ -11,8 +11,9 @@ import numpy as np
 
 from besag.diagnostics import show
 from besag.errors import require
-from besag.scores.plot import COLOURS, GREY, fonts
-from besag.scores.show import number, quoted, raw, visible, wrapped
+from besag.results.plots import COLOURS, GREY, fonts
+from besag.results.tables import raw, visible, wrapped
+from besag.results.words import number, quoted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

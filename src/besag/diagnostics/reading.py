@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.errors import BesagError
-from besag.joints.places import MASK, Places, Position, find
-from besag.scores.show import quoted
+from besag.places.places import MASK, Places, Position, find
+from besag.results.words import quoted
 from besag.vocabulary import Encoded, Vocabulary
 
 

@@ -22,16 +22,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from besag import noise
+from besag.arrays import Floats, Ints
 from besag.conditionals.contract import Conditionals
 from besag.diagnostics import plots, show
 from besag.diagnostics.reading import pairs
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError, require
 from besag.joints.candidates import outcome_ids, shown
-from besag.joints.places import Places, Position
+from besag.places.places import Places, Position
 from besag.reductions import Logit, Row
 
 if TYPE_CHECKING:
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 
 MINORS = 0x4D494E52  # the stream of noise: "MINR"
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Minors(NamedTuple):

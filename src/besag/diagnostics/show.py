@@ -9,9 +9,9 @@ import shutil
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from besag.joints.pair_show import aligned
-from besag.scores.record import json_number
-from besag.scores.show import counted, number, quoted, raw, wrapped
+from besag.results.data import json_number
+from besag.results.tables import aligned, raw, wrapped
+from besag.results.words import counted, number, quoted
 
 if TYPE_CHECKING:
     from besag.diagnostics.compatibility import Compatibility

@@ -33,15 +33,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from besag import noise
-from besag.diagnostics.grams import Floats, Grams, Rate, ratio
+from besag.arrays import Floats
+from besag.diagnostics.grams import Grams, Rate, ratio
 from besag.engine import Engine
 from besag.errors import BesagError, require
-from besag.joints.pair_show import aligned
 from besag.packed import BROKEN, unpacked
+from besag.results.data import json_number
+from besag.results.tables import aligned, wrapped
+from besag.results.words import amount, counted, number
 from besag.scores import method
-from besag.scores.record import json_number
 from besag.scores.scoring import Scoring
-from besag.scores.show import amount, counted, number, wrapped
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -25,16 +25,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from besag.arrays import Floats
 from besag.engine import Engine
 from besag.errors import BesagError, nearest, require
 from besag.evaluation.pair_files import MinimalPair, read_pairs
-from besag.joints.pair_show import aligned
+from besag.results.tables import aligned, wrapped
 from besag.scores import Method
 from besag.scores import method as method_named
 from besag.scores.scoring import Scoring
-from besag.scores.show import REASONS, wrapped
+from besag.scores.show import REASONS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,8 +45,6 @@ __all__ = ["Accuracy", "MinimalPair", "MinimalPairs", "minimal_pairs", "read_pai
 Per = Literal["paradigm", "phenomenon", "overall", "pair"]
 PER: tuple[Per, ...] = ("paradigm", "phenomenon", "overall", "pair")
 MACRO, MICRO = "mean over paradigms", "all pairs"  # in words
-
-Floats = NDArray[np.float64]
 
 
 class HasEngine(Protocol):

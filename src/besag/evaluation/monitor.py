@@ -29,6 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from besag import masks, noise
+from besag.arrays import Ints
 from besag.conditionals.contract import Questions
 from besag.conditionals.transformer import Transformer
 from besag.diagnostics import rectangle
@@ -37,9 +38,8 @@ from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError
 from besag.evaluation.minimal_pairs import MinimalPair, minimal_pairs, read_pairs
 from besag.joints import asking, metrics
-from besag.joints.places import Places, find
 from besag.joints.registry import construction
-from besag.masks.passages import Ints
+from besag.places.places import Places, find
 from besag.reductions import Target
 from besag.training.data import cuts
 from besag.training.data.assembly import Template

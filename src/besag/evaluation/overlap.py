@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from besag.arrays import Ints
 from besag.errors import BesagError, require
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ BASE = np.uint64(0x9E3779B97F4A7C15)
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 Hashes = NDArray[np.uint64]
-Ints = NDArray[np.int64]
 
 
 def words(text: str) -> list[str]:

@@ -27,9 +27,9 @@ from torch import Tensor
 from besag.errors import BesagError, nearest
 from besag.joints import passes
 from besag.joints.acceleration import MEMORY, TOLERANCE, Found, Step, convergence, fixed_point, refuse_nonsense
-from besag.joints.boxes import arnold_gokhale
-from besag.joints.law import Law
+from besag.joints.law import JointLaw
 from besag.joints.registry import CONSTRUCTIONS, Built, Construction, construction
+from besag.joints.small_tables import arnold_gokhale
 from besag.joints.unaries import Unaries
 
 WEIGHTS = ("uniform", "marginal")
@@ -127,9 +127,9 @@ class _Solver:
                 marginals = torch.cat([log_q.logsumexp(1), log_q.logsumexp(0)])
         return marginals - self.log_weights
 
-    def law(self, theta: Tensor) -> Law:
+    def law(self, theta: Tensor) -> JointLaw:
         m = len(self.row)
-        return Law("sum", self.row, self.column, theta[:m], theta[m:])
+        return JointLaw("sum", self.row, self.column, theta[:m], theta[m:])
 
     def step(self, theta: Tensor) -> Step:
         swept = passes.sweep(self.unaries, self.law(theta))
@@ -150,7 +150,7 @@ class _Solver:
         first, second = (self.normalised(part) for part in (theta, step.image))
         return passes.total_variation(self.unaries, first, second)
 
-    def normalised(self, theta: Tensor) -> Law:
+    def normalised(self, theta: Tensor) -> JointLaw:
         if theta is not self.last[0]:
             self.step(theta)
         return self.law((theta - self.last[1]).to(self.row.dtype))

@@ -17,12 +17,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from besag.arrays import Ints
 from besag.conditionals.contract import Conditionals, Questions
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError
 from besag.joints.candidates import MODEST, Candidates, Kind, Side, Words, choose, outcome_ids, shown
-from besag.joints.places import Ints, Places
 from besag.joints.unaries import Lost, Unaries
+from besag.places.places import Places
 from besag.reductions import Energy, Outcomes, Target
 
 __all__ = ["Candidates", "needed_bytes", "outcome_ids", "plan", "unaries"]

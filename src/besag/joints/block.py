@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag import noise
+from besag.arrays import Ints
 from besag.engine import Engine
 from besag.errors import BesagError, nearest
 from besag.joints import block_show
@@ -24,8 +25,8 @@ from besag.joints.acceleration import refuse_nonsense
 from besag.joints.block_ag import LIMIT, TOLERANCE, solve
 from besag.joints.block_asking import ask
 from besag.joints.candidates import Candidates, Kind
-from besag.joints.filling import Filling, filled
-from besag.joints.places import Ints, Places, Token, token_id
+from besag.places.filling import Filling, filled
+from besag.places.places import Places, Token, token_id
 from besag.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

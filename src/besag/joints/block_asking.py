@@ -20,11 +20,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from besag.arrays import Ints
 from besag.conditionals.contract import Conditionals, Questions, require_both_sides
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError
 from besag.joints.candidates import Candidates, Kind, outcome_ids, read_words, shown
-from besag.joints.places import Ints, Places
+from besag.places.places import Places
 from besag.reductions import Outcomes, Row
 
 log = logging.getLogger(__name__)

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.errors import require
-from besag.joints.filling import Filling
-from besag.joints.pair_show import OWN, aligned, percent
-from besag.scores.record import json_number
-from besag.scores.show import display_width, number, quoted, visible, wrapped
+from besag.joints.pair_show import OWN
+from besag.places.filling import Filling
+from besag.results.data import json_number
+from besag.results.tables import aligned, display_width, visible, wrapped
+from besag.results.words import number, percent, quoted
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from besag.joints.block import BlockJoint
-    from besag.joints.fill import Fill
 
 SHOWN = 10  # fillings in a table
 TOLD = 20  # fillings in a dictionary
@@ -71,17 +71,11 @@ def table(joint: BlockJoint, width: int | None = None) -> str:
     if joint.gold is not None and joint.rank > len(found):
         found.append((f"{joint.rank:,}", joint.gold))
     own = None if joint.gold is None else joint.gold.tokens
-    rows = _rows(found, own, width)
+    rows = rows_of(found, own, width)
     return f"{quoted(joint.places.encoded.text)}\n\n{rows}\n\n{wrapped(facts(joint), width)}"
 
 
-def fill_table(fill: Fill, width: int | None = None) -> str:
-    width = width or shutil.get_terminal_size().columns
-    rows = _rows([(str(rank), row) for rank, row in enumerate(fill.rows, 1)], None, width)
-    return f"{quoted(fill.text)}\n\n{rows}\n\n{wrapped(fill.told, width)}"
-
-
-def _rows(found: Sequence[tuple[str, Filling]], own: tuple[str, ...] | None, width: int) -> str:
+def rows_of(found: Sequence[tuple[str, Filling]], own: tuple[str, ...] | None, width: int) -> str:
     rows = [["", "prob", "log p", *([""] * len(found[0][1].tokens)), ""]]
     for rank, filling in found:
         mark = OWN if own is not None and filling.tokens == own else ""
@@ -101,14 +95,10 @@ def _rows(found: Sequence[tuple[str, Filling]], own: tuple[str, ...] | None, wid
 
 def html(joint: BlockJoint) -> str:
     own = None if joint.gold is None else joint.gold.tokens
-    return _page(joint.places.encoded.text, joint.top(SHOWN), own, facts(joint))
+    return page(joint.places.encoded.text, joint.top(SHOWN), own, facts(joint))
 
 
-def fill_html(fill: Fill) -> str:
-    return _page(fill.text, fill.rows, None, fill.told)
-
-
-def _page(text: str, found: Sequence[Filling], own: tuple[str, ...] | None, told: Sequence[str]) -> str:
+def page(text: str, found: Sequence[Filling], own: tuple[str, ...] | None, told: Sequence[str]) -> str:
     """The fillings with a bar for each probability; hovering shows the whole text.
 
     The bars are translucent and the letters keep the page's own colour, so that light and dark pages both work.

@@ -18,10 +18,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from besag.arrays import Ints
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Plan, Request
 from besag.errors import BesagError, nearest
-from besag.joints.places import Ints, Places, token_ids
+from besag.places.places import Places, token_ids
 from besag.reductions import Energy, Row
 from besag.vocabulary import Vocabulary
 

@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any
 from besag.errors import BesagError, nearest, require
 from besag.joints import metrics, pair_plot, pair_show, passes
 from besag.joints.registry import CONSTRUCTIONS, Construction, construction
-from besag.scores.record import json_number
-from besag.scores.score import exponential
-from besag.scores.show import amount, number, visible, wrapped
+from besag.registry import label
+from besag.results.data import json_number
+from besag.results.tables import aligned, visible, wrapped
+from besag.results.words import amount, exponential, number, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,17 +76,17 @@ class Comparison:
             raise BesagError(f"a comparison needs a construction: {', '.join(CONSTRUCTIONS)}")
         return cls(joints)
 
-    def __getitem__(self, label: str) -> PairJoint:
-        found = {pair_show.label(joint.construction): joint for joint in self.joints}
-        if label not in found:
-            raise BesagError(f"{label!r} was not compared: {', '.join(found)} were.{nearest(label, found)}")
-        return found[label]
+    def __getitem__(self, name: str) -> PairJoint:
+        found = {label(joint.construction): joint for joint in self.joints}
+        if name not in found:
+            raise BesagError(f"{name!r} was not compared: {', '.join(found)} were.{nearest(name, found)}")
+        return found[name]
 
     @property
     def status(self) -> str:
         """ "ok", or which constructions did not finish."""
         unfinished = [joint for joint in self.joints if joint.status != "ok"]
-        return "; ".join(f"{pair_show.label(joint.construction)} {joint.status}" for joint in unfinished) or "ok"
+        return "; ".join(f"{label(joint.construction)} {joint.status}" for joint in unfinished) or "ok"
 
     @cached_property
     def incompatibility(self) -> float:
@@ -146,7 +147,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         width, first = shutil.get_terminal_size().columns, self.joints[0]
-        shown = pair_show.aligned(self._cells(), left=(0,) if first.gold else (0, 1))
+        shown = aligned(self._cells(), left=(0,) if first.gold else (0, 1))
         title, facts = wrapped(pair_show.title(first), width), wrapped([*self.facts(), BEST], width)
         return f"{title}\n\n{shown}\n\n{facts}"
 
@@ -189,7 +190,7 @@ def _row(joint: PairJoint) -> dict[str, Any]:
     measured, [top] = joint.metrics()._asdict(), joint.top(1)
     pair, unary = measured.pop("pair_nll"), measured.pop("unary_nll")
     return {
-        "construction": pair_show.label(joint.construction),
+        "construction": label(joint.construction),
         "pair_nll": pair,
         "pair_ppl": exponential(pair),
         "unary_nll": unary,
@@ -209,7 +210,7 @@ def _shown(name: str, value: float | int | str | None, best: float | None) -> st
         return value or ""
     mark = "" if best is None else "*" if value == best else " "
     if name == "top_prob":
-        return pair_show.percent(value)
+        return percent(value)
     if isinstance(value, int):
         return f"{value:,}{mark}"
     return (amount(value) if name.endswith("ppl") else number(value, 3)) + mark

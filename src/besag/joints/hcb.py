@@ -21,7 +21,7 @@ from torch import Tensor
 
 from besag.errors import BesagError, nearest
 from besag.joints import passes
-from besag.joints.law import Law
+from besag.joints.law import JointLaw
 from besag.joints.registry import CONSTRUCTIONS, Built, Construction
 from besag.joints.unaries import Unaries
 
@@ -58,7 +58,7 @@ class Pivoted(Construction):
             weight * float((_mixture(unaries, likely, one[None]).exp() - column.exp()).abs().sum()) / 2
             for one, weight in zip(every, torch.softmax(likely[every].double(), 0).tolist(), strict=True)
         )
-        law = Law("a", torch.zeros_like(unaries.hidden_a), column)
+        law = JointLaw("a", torch.zeros_like(unaries.hidden_a), column)
         pivots = " ".join(str(id) for id in unaries.ids_a[chosen.cpu().numpy()])
         return Built(law, passes.marginal_a(unaries, law), column, facts={"pivot": pivots, "spread": spread})
 

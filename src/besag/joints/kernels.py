@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from besag.errors import BesagError
-from besag.joints.law import Law
+from besag.joints.law import JointLaw
 from besag.joints.passes import LEAST, Divergences, Sweep
 from besag.joints.unaries import Unaries
 
@@ -44,11 +44,11 @@ CUT_DIVERGENCES = Cut(STRIP=128, HEIGHT=2, WIDTH=512, num_warps=4)
 ROUNDING = 4 * 2.0**-23  # how far two ways to round log(A·e^column + B·e^row) may lie apart, relatively
 
 
-def marginals(unaries: Unaries, law: Law) -> tuple[Tensor, Tensor]:
+def marginals(unaries: Unaries, law: JointLaw) -> tuple[Tensor, Tensor]:
     return _marginals(unaries, law, _kind(law))
 
 
-def sweep(unaries: Unaries, law: Law) -> Sweep:
+def sweep(unaries: Unaries, law: JointLaw) -> Sweep:
     """The potential stays on the device, a tensor of one float64: to ask for its value would stop the queue."""
     launch = Launch(unaries, CUT)
     rows, columns = launch.buffers()
@@ -59,14 +59,14 @@ def sweep(unaries: Unaries, law: Law) -> Sweep:
     return Sweep(over_y, over_x, cast(float, potentials.sum()))
 
 
-def total_variation(unaries: Unaries, first: Law, second: Law) -> float:
+def total_variation(unaries: Unaries, first: JointLaw, second: JointLaw) -> float:
     launch = Launch(unaries, CUT)
     totals = launch.each(torch.float64)
     launch("total_variation", *_vectors(first), *_vectors(second), totals, KIND=_kind(first), KIND_2=_kind(second))
     return float(totals.sum()) / 2
 
 
-def count_above(unaries: Unaries, law: Law, threshold: float) -> int:
+def count_above(unaries: Unaries, law: JointLaw, threshold: float) -> int:
     """A threshold is mostly log q of one cell, as torch rounds it; as rounded here that cell must not be above it."""
     if law.kind == "sum":
         threshold += ROUNDING * max(1.0, abs(threshold))
@@ -76,7 +76,7 @@ def count_above(unaries: Unaries, law: Law, threshold: float) -> int:
     return int(counts.sum())
 
 
-def divergences(unaries: Unaries, law: Law, log_u: Tensor, log_v: Tensor) -> Divergences:
+def divergences(unaries: Unaries, law: JointLaw, log_u: Tensor, log_v: Tensor) -> Divergences:
     launch = Launch(unaries, CUT_DIVERGENCES)
     rows, columns = launch.buffers(3)
     entropies = launch.each(torch.float64)
@@ -86,7 +86,7 @@ def divergences(unaries: Unaries, law: Law, log_u: Tensor, log_v: Tensor) -> Div
 
 
 def incompatibility(unaries: Unaries) -> float:
-    anything = Law("independent", unaries.hidden_a, unaries.hidden_b)  # a ratio needs no vectors
+    anything = JointLaw("independent", unaries.hidden_a, unaries.hidden_b)  # a ratio needs no vectors
     rows, columns = _marginals(unaries, anything, "ratio")
     launch = Launch(unaries, CUT)
     totals = launch.each(torch.float64)
@@ -97,7 +97,7 @@ def incompatibility(unaries: Unaries) -> float:
     return mean
 
 
-def _marginals(unaries: Unaries, law: Law, kind: str) -> tuple[Tensor, Tensor]:
+def _marginals(unaries: Unaries, law: JointLaw, kind: str) -> tuple[Tensor, Tensor]:
     launch = Launch(unaries, CUT)
     rows, columns = launch.buffers()
     launch("marginals", *_vectors(law), rows, columns, KIND=kind)
@@ -134,11 +134,11 @@ class Launch:
             )
 
 
-def _kind(law: Law) -> str:
+def _kind(law: JointLaw) -> str:
     return "mixture" if law.kind == "sum" and law.left is None and law.right is None else law.kind
 
 
-def _vectors(law: Law) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _vectors(law: JointLaw) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Row, column, left, right. Where only one of the last two is given the other is 0."""
     left = torch.zeros_like(law.row) if law.left is None else law.left
     right = torch.zeros_like(law.column) if law.right is None else law.right

@@ -29,7 +29,7 @@ EVERYTHING = slice(None)
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class JointLaw:
     kind: Kind
     row: Tensor  # (m,)
     column: Tensor  # (k,)
@@ -52,15 +52,15 @@ class Law:
         right = torch.zeros_like(column) if self.right is None else self.right[y]
         return torch.logaddexp(a, b) + harmonic(left, right)
 
-    def scaled(self, shift: float | Tensor) -> Law:
+    def scaled(self, shift: float | Tensor) -> JointLaw:
         """The same law with `shift` added to every log q."""
         if self.kind in ("a", "independent"):
-            return Law(self.kind, self.row, self.column + shift)
+            return JointLaw(self.kind, self.row, self.column + shift)
         if self.kind in ("b", "product"):
-            return Law(self.kind, self.row + shift, self.column)
+            return JointLaw(self.kind, self.row + shift, self.column)
         left = torch.zeros_like(self.row) if self.left is None else self.left
         right = torch.zeros_like(self.column) if self.right is None else self.right
-        return Law(self.kind, self.row, self.column, left + shift, right + shift)
+        return JointLaw(self.kind, self.row, self.column, left + shift, right + shift)
 
 
 def harmonic(s: Tensor, t: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from besag.joints.law import Law
+from besag.joints.law import JointLaw
 from besag.joints.registry import CONSTRUCTIONS, Built, Construction
 from besag.joints.unaries import Unaries
 
@@ -21,5 +21,5 @@ class Independent(Construction):
     exact = False
 
     def build(self, unaries: Unaries) -> Built:
-        law = Law("independent", unaries.hidden_a, unaries.hidden_b)
+        law = JointLaw("independent", unaries.hidden_a, unaries.hidden_b)
         return Built(law, unaries.hidden_a, unaries.hidden_b)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from besag.joints import passes
-from besag.joints.law import Law
+from besag.joints.law import JointLaw
 from besag.joints.registry import CONSTRUCTIONS, Built, Construction
 from besag.joints.unaries import Unaries
 
@@ -27,10 +27,10 @@ class LogitField(Construction):
     cite = ("torroba2023", "wang2019")
 
     def build(self, unaries: Unaries) -> Built:
-        return normalised(unaries, Law("product", unaries.energy_b, unaries.energy_a))
+        return normalised(unaries, JointLaw("product", unaries.energy_b, unaries.energy_a))
 
 
-def normalised(unaries: Unaries, law: Law) -> Built:
+def normalised(unaries: Unaries, law: JointLaw) -> Built:
     """A law divided by the sum over its cells, with its marginals."""
     log_u, log_v = passes.marginals(unaries, law)
     log_z = torch.logsumexp(log_u.double(), 0).to(log_u.dtype)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from besag.joints.law import Law
+from besag.joints.law import JointLaw
 from besag.joints.mrf import normalised
 from besag.joints.registry import CONSTRUCTIONS, Built, Construction
 from besag.joints.unaries import Unaries
@@ -25,5 +25,5 @@ class LocalField(Construction):
     exact = False
 
     def build(self, unaries: Unaries) -> Built:
-        law = Law("product", torch.zeros_like(unaries.hidden_a), torch.zeros_like(unaries.hidden_b))
+        law = JointLaw("product", torch.zeros_like(unaries.hidden_a), torch.zeros_like(unaries.hidden_b))
         return normalised(unaries, law)

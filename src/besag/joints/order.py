@@ -16,7 +16,7 @@ import torch
 
 from besag.errors import BesagError, nearest
 from besag.joints import passes
-from besag.joints.law import Law
+from besag.joints.law import JointLaw
 from besag.joints.registry import CONSTRUCTIONS, Built, Construction
 from besag.joints.unaries import Unaries
 
@@ -43,14 +43,14 @@ class Order(Construction):
             raise BesagError(f"weight={self.weight} must lie between 0 and 1; direction='ab' or 'ba' takes one order")
 
     def build(self, unaries: Unaries) -> Built:
-        forth = Law("b", unaries.hidden_a, torch.zeros_like(unaries.hidden_b))
-        back = Law("a", torch.zeros_like(unaries.hidden_a), unaries.hidden_b)
+        forth = JointLaw("b", unaries.hidden_a, torch.zeros_like(unaries.hidden_b))
+        back = JointLaw("a", torch.zeros_like(unaries.hidden_a), unaries.hidden_b)
         if self.direction == "ab":
             return Built(forth, unaries.hidden_a, passes.marginal_b(unaries, forth))
         if self.direction == "ba":
             return Built(back, passes.marginal_a(unaries, back), unaries.hidden_b)
         log_forth, log_back = math.log(self.weight), math.log(1 - self.weight)
-        law = Law("sum", unaries.hidden_a + (log_forth + math.log(2)), unaries.hidden_b + (log_back + math.log(2)))
+        law = JointLaw("sum", unaries.hidden_a + (log_forth + math.log(2)), unaries.hidden_b + (log_back + math.log(2)))
         of_a, of_b = passes.marginal_a(unaries, back), passes.marginal_b(unaries, forth)
         return Built(
             law,

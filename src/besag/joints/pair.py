@@ -23,12 +23,12 @@ from besag import noise
 from besag.errors import BesagError, nearest
 from besag.joints import pair_plot, pair_show, passes
 from besag.joints.comparison import Comparison
-from besag.joints.filling import filled
 from besag.joints.law import EVERYTHING, Index
 from besag.joints.metrics import Metrics, measure
-from besag.joints.places import Places, Token, token_id
 from besag.joints.registry import Built, Construction
 from besag.joints.unaries import Lost, Unaries
+from besag.places.filling import filled
+from besag.places.places import Places, Token, token_id
 from besag.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from besag.errors import require
 from besag.joints import pair_show
-from besag.scores.plot import COLOURS, GREY, fonts
-from besag.scores.show import raw
+from besag.results.plots import COLOURS, GREY, fonts
+from besag.results.tables import raw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,15 +9,16 @@ from __future__ import annotations
 import dataclasses
 import html as markup
 import shutil
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from besag.errors import require
 from besag.joints.unaries import Unaries
-from besag.scores.record import json_number
-from besag.scores.show import display_width, is_right_to_left, number, quoted, visible, wrapped
+from besag.registry import label
+from besag.results.data import json_number
+from besag.results.tables import aligned, visible, wrapped
+from besag.results.words import number, percent, quoted
 from besag.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -27,28 +28,10 @@ if TYPE_CHECKING:
 
 SHOWN = 10  # pairs in a table
 TOLD = 20  # pairs in a dictionary
-ARROWS = {"ab": "a→b", "ba": "b→a"}
 OWN = "← the text"
 
 
 # ---- words
-
-
-def label(method: Any) -> str:
-    """The name of a construction (or kernel) and its options that are not the usual ones: "ag marginal"."""
-    return " ".join([method.name, *(_option(name, value) for name, value in unusual(method).items())])
-
-
-def unusual(method: Any) -> dict[str, Any]:
-    """The options that were set."""
-    values = {field.name: (getattr(method, field.name), field.default) for field in dataclasses.fields(method)}
-    return {name: value for name, (value, usual) in values.items() if value != usual}
-
-
-def _option(name: str, value: object) -> str:
-    if value is True:
-        return name
-    return ARROWS.get(value, value) if isinstance(value, str) else f"{name}={value}"
 
 
 def kind(unaries: Unaries, vocabulary: Vocabulary) -> str:
@@ -113,10 +96,6 @@ def title(joint: PairJoint) -> list[str]:
     return [quoted(joint.places.encoded.text), ", ".join(named)]
 
 
-def percent(prob: float) -> str:
-    return f"{prob:.2%}" if prob >= 1e-4 or prob == 0 else f"{100 * prob:.1e}%"
-
-
 def pairs(joint: PairJoint, n: int) -> list[tuple[int, Pair, bool]]:
     """The n likeliest pairs with their ranks, and the text's own where it is not among them."""
     found = [(rank, pair, pair == joint.gold) for rank, pair in enumerate(joint.top(n), 1)]
@@ -136,26 +115,6 @@ def table(joint: PairJoint, width: int | None = None) -> str:
         shown = [visible(token) for token in pair[:2]]
         rows.append([f"{rank:,}", *shown, percent(pair.prob), number(pair.log_prob), OWN if own else ""])
     return f"{wrapped(title(joint), width)}\n\n{aligned(rows, left=(1, 2, 5))}\n\n{wrapped(facts(joint), width)}"
-
-
-def aligned(rows: Sequence[Sequence[str]], left: Iterable[int]) -> str:
-    """Columns side by side, numbers to the right, the columns in `left` to the left."""
-    left = set(left)
-    sizes = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        "  ".join(
-            _placed(cell, size, column in left) for column, (cell, size) in enumerate(zip(row, sizes, strict=True))
-        )
-        for row in rows
-    )
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def _placed(text: str, size: int, to_left: bool) -> str:
-    # Isolated, so that a terminal which orders right-to-left text leaves it in its column.
-    isolated = f"\u2068{text}\u2069" if is_right_to_left(text) else text
-    space = " " * (size - display_width(text))
-    return isolated + space if to_left else space + isolated
 
 
 # ---- the notebook

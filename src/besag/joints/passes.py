@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from besag.errors import BesagError
-from besag.joints.law import Law
+from besag.joints.law import JointLaw
 from besag.joints.unaries import Unaries
 
 BLOCK_CELLS = {"cpu": 2**17, "cuda": 2**24, "mps": 2**22}  # a block and its temporaries stay in the cache of a core
@@ -46,7 +46,7 @@ def on_device(plain: F) -> F:
 
 
 @on_device
-def marginals(unaries: Unaries, law: Law) -> tuple[Tensor, Tensor]:
+def marginals(unaries: Unaries, law: JointLaw) -> tuple[Tensor, Tensor]:
     """log Σ_y q(x, y), (m,), and log Σ_x q(x, y), (k,); whatever the total is."""
     rows = torch.empty_like(law.row)
     columns = torch.full_like(law.column, -torch.inf)
@@ -57,14 +57,14 @@ def marginals(unaries: Unaries, law: Law) -> tuple[Tensor, Tensor]:
     return rows, columns
 
 
-def marginal_a(unaries: Unaries, law: Law) -> Tensor:
+def marginal_a(unaries: Unaries, law: JointLaw) -> Tensor:
     """log Σ_y q(x, y) alone, (m,), which costs half of both."""
     if unaries.log_a.is_cuda:
         return marginals(unaries, law)[0]
     return torch.cat([torch.logsumexp(law.cells(unaries, at), 1) for at in _blocks(unaries)])
 
 
-def marginal_b(unaries: Unaries, law: Law) -> Tensor:
+def marginal_b(unaries: Unaries, law: JointLaw) -> Tensor:
     """log Σ_x q(x, y) alone, (k,)."""
     if unaries.log_a.is_cuda:
         return marginals(unaries, law)[1]
@@ -81,7 +81,7 @@ class Sweep(NamedTuple):
 
 
 @on_device
-def sweep(unaries: Unaries, law: Law) -> Sweep:
+def sweep(unaries: Unaries, law: JointLaw) -> Sweep:
     """One reading for Arnold-Gokhale: both marginals of r·e^h and the objective's share of h, r = A·e^column + B·e^row.
 
     The marginals are left + rows and right + columns. Written this way the sums are near 1 at the fixed point, so they
@@ -114,7 +114,7 @@ def sweep(unaries: Unaries, law: Law) -> Sweep:
 
 
 @on_device
-def total_variation(unaries: Unaries, first: Law, second: Law) -> float:
+def total_variation(unaries: Unaries, first: JointLaw, second: JointLaw) -> float:
     """½ Σ |q − q'| of two normalised laws."""
     total = 0.0
     for at in _blocks(unaries):
@@ -124,7 +124,7 @@ def total_variation(unaries: Unaries, first: Law, second: Law) -> float:
 
 
 @on_device
-def count_above(unaries: Unaries, law: Law, threshold: float) -> int:
+def count_above(unaries: Unaries, law: JointLaw, threshold: float) -> int:
     """How many cells have log q above the threshold."""
     return sum(int((law.cells(unaries, at) > threshold).sum()) for at in _blocks(unaries))
 
@@ -142,7 +142,7 @@ class Divergences(NamedTuple):
 
 
 @on_device
-def divergences(unaries: Unaries, law: Law, log_u: Tensor, log_v: Tensor) -> Divergences:
+def divergences(unaries: Unaries, law: JointLaw, log_u: Tensor, log_v: Tensor) -> Divergences:
     """`law` is normalised and has the marginals log_u, log_v."""
     of_a = torch.zeros(3, len(log_v), dtype=torch.float64, device=log_v.device)
     of_b = torch.zeros(3, len(log_u), dtype=torch.float64, device=log_u.device)
@@ -199,7 +199,7 @@ def _ratio(unaries: Unaries, at: slice) -> Tensor:
     return ratio
 
 
-def top(unaries: Unaries, law: Law, count: int) -> tuple[Tensor, Tensor, Tensor]:
+def top(unaries: Unaries, law: JointLaw, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """The `count` likeliest cells, likeliest first: log q, row, column."""
     m, k = unaries.shape
     count = min(count, m * k)

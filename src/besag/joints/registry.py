@@ -9,13 +9,13 @@ from typing import ClassVar, NamedTuple
 
 from torch import Tensor
 
-from besag.joints.law import Law
+from besag.joints.law import JointLaw
 from besag.joints.unaries import Unaries
 from besag.registry import Registry
 
 
 class Built(NamedTuple):
-    law: Law  # normalised
+    law: JointLaw  # normalised
     log_u: Tensor  # (m,) the log marginal of a
     log_v: Tensor  # (k,) of b
     status: str = "ok"  # or why the numbers are not final: "not converged: …"

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from besag.joints import passes
 from besag.joints.acceleration import MEMORY, TOLERANCE, Step, convergence, fixed_point, refuse_nonsense
-from besag.joints.law import Law
+from besag.joints.law import JointLaw
 from besag.joints.registry import CONSTRUCTIONS, Built, Construction
 from besag.joints.unaries import Unaries
 
@@ -55,11 +55,11 @@ class Stationary(Construction):
         status = convergence(residual, tolerance, found.iterations)
         facts = {"iterations": found.iterations, "residual": residual}
         mean_v = torch.logaddexp(log_v, found.step.image) - math.log(2)
-        return Built(Law("sum", log_u, log_v), log_u, mean_v, status, facts)
+        return Built(JointLaw("sum", log_u, log_v), log_u, mean_v, status, facts)
 
     def _step(self, unaries: Unaries, theta: Tensor) -> Step:
         log_v = torch.log_softmax(theta, 0)
-        forth = Law("b", _given_b(unaries, log_v), torch.zeros_like(log_v))
+        forth = JointLaw("b", _given_b(unaries, log_v), torch.zeros_like(log_v))
         image = torch.log_softmax(passes.marginal_b(unaries, forth), 0)
         after = image.exp()
         residual = float((after - log_v.exp()).abs().sum(dtype=torch.float64)) / 8
@@ -68,4 +68,4 @@ class Stationary(Construction):
 
 def _given_b(unaries: Unaries, log_v: Tensor) -> Tensor:
     """(m,) log A v."""
-    return passes.marginal_a(unaries, Law("a", torch.zeros_like(unaries.hidden_a), log_v))
+    return passes.marginal_a(unaries, JointLaw("a", torch.zeros_like(unaries.hidden_a), log_v))

@@ -168,7 +168,7 @@ def deviations(
 
 @jit
 def cell(a, b, row, column, left, right, KIND: tl.constexpr):
-    """`Law.cells` of one tile, (HEIGHT, WIDTH). "mixture" is "sum" without left and right, "ratio" log A − log B."""
+    """`JointLaw.cells` of one tile, (HEIGHT, WIDTH). "mixture": "sum" of no left and right, "ratio" log A − log B."""
     row, column = row[:, None], column[None, :]
     if KIND == "independent":
         q = row + column

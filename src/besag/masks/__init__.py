@@ -23,7 +23,7 @@ from besag.masks import (
     uniform,
     whole_word,
 )
-from besag.masks.law import LAWS, Adaptive, Law, Statistics
+from besag.masks.law import LAWS, Adaptive, MaskLaw, Statistics
 from besag.masks.masking import Corrupted, Masking
 from besag.masks.passages import Passages
 from besag.masks.rates import Rate, rate_named
@@ -61,7 +61,7 @@ __all__ = [
 ]
 
 
-def law(name: str, **options: Any) -> Law:
+def law(name: str, **options: Any) -> MaskLaw:
     """The law of this name; its fields are its options, and others are refused.
 
     >>> law("span", longest=5)

@@ -18,8 +18,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from besag.masks.law import LAWS, Adaptive, Law, Statistics
-from besag.masks.passages import Bools, Floats, Ints, Passages
+from besag.arrays import Bools, Floats, Ints
+from besag.masks.law import LAWS, Adaptive, MaskLaw, Statistics
+from besag.masks.passages import Passages
 from besag.masks.tables import carrying, needed, proportional, proportional_tilt, refuse_unless, shares, sums_by
 from besag.masks.units import budget, take_tokens
 
@@ -28,7 +29,7 @@ LINE = 37  # stream of noise
 
 @LAWS.register
 @dataclass(frozen=True)
-class AdaptiveTokens(Law, Adaptive):
+class AdaptiveTokens(MaskLaw, Adaptive):
     name: ClassVar[str] = "adaptive"
     cites: ClassVar[str] = "edman2025"
     aliases: ClassVar[tuple[str, ...]] = ("amlm",)

@@ -20,9 +20,10 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from besag.arrays import Bools, Floats, Ints
 from besag.errors import BesagError
-from besag.masks.law import LAWS, Adaptive, Law, Statistics
-from besag.masks.passages import Bools, Floats, Ints, Passages
+from besag.masks.law import LAWS, Adaptive, MaskLaw, Statistics
+from besag.masks.passages import Passages
 from besag.masks.tables import carrying, needed, proportional, proportional_tilt, refuse_unless, shares, sums_by
 from besag.masks.units import budget, take_tokens
 
@@ -32,7 +33,7 @@ LEAST = 1e-3  # of the mean: what nothing looks at is still hidden now and then
 
 @LAWS.register
 @dataclass(frozen=True)
-class AttentionGuided(Law, Adaptive):
+class AttentionGuided(MaskLaw, Adaptive):
     name: ClassVar[str] = "attention_guided"
     _table: ClassVar[Floats | None] = None  # (V,) 1 is the mean of all tokens
     _share: ClassVar[Floats | None] = None  # (V,)

@@ -21,8 +21,9 @@ from typing import ClassVar, Self
 import numpy as np
 
 from besag import noise
-from besag.masks.law import LAWS, Adaptive, Law, Statistics
-from besag.masks.passages import Bools, Floats, Ints, Passages
+from besag.arrays import Bools, Floats, Ints
+from besag.masks.law import LAWS, Adaptive, MaskLaw, Statistics
+from besag.masks.passages import Passages
 from besag.masks.tables import by_token, carrying, needed, refuse_unless, shares, sums_by, tilt_of
 from besag.masks.units import budget, gather, take
 
@@ -31,7 +32,7 @@ ORDER, PASS = 35, 36  # streams of noise
 
 @LAWS.register
 @dataclass(frozen=True)
-class Content(Law, Adaptive):
+class Content(MaskLaw, Adaptive):
     name: ClassVar[str] = "content"
     cites: ClassVar[str] = "yang2023"
     aliases: ClassVar[tuple[str, ...]] = ("ptw",)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from besag.arrays import Bools, Ints
 from besag.masks.counting import Counts, find
 from besag.masks.law import Statistics
-from besag.masks.passages import Bools, Ints
 from besag.masks.tables import MARKS
 
 CHUNK = 1 << 22  # tokens worked on at a time

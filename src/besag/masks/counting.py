@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from besag.masks.passages import Ints
+from besag.arrays import Ints
 
 CAPACITY = 20_000_000  # keys: 16 bytes each, twice that while they are merged
 

@@ -11,9 +11,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from besag.arrays import Bools, Floats
 from besag.errors import BesagError, nearest
-from besag.masks.law import LAWS, Law
-from besag.masks.passages import Bools, Floats, Passages
+from besag.masks.law import LAWS, MaskLaw
+from besag.masks.passages import Passages
 from besag.masks.units import budget, take, uniform_turns
 
 RESTS = ("uniform", "whole_word", "none")
@@ -21,7 +22,7 @@ RESTS = ("uniform", "whole_word", "none")
 
 @LAWS.register
 @dataclass(frozen=True)
-class Entities(Law):
+class Entities(MaskLaw):
     name: ClassVar[str] = "entities"
     cites: ClassVar[str] = "guu2020"
     spanned: ClassVar[bool] = True

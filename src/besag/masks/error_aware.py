@@ -10,14 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from besag.masks.law import LAWS, Law
-from besag.masks.passages import Bools, Floats, Passages
+from besag.arrays import Bools, Floats
+from besag.masks.law import LAWS, MaskLaw
+from besag.masks.passages import Passages
 from besag.masks.units import budget, take_tokens, uniform_turns
 
 
 @LAWS.register
 @dataclass(frozen=True)
-class ErrorAware(Law):
+class ErrorAware(MaskLaw):
     name: ClassVar[str] = "error_aware"
     cites: ClassVar[str] = "wu2023"
     spanned: ClassVar[bool] = True

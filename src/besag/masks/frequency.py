@@ -11,8 +11,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from besag.masks.law import LAWS, Law, Statistics
-from besag.masks.passages import Bools, Floats, Passages
+from besag.arrays import Bools, Floats
+from besag.masks.law import LAWS, MaskLaw, Statistics
+from besag.masks.passages import Passages
 from besag.masks.tables import carrying, needed, race, race_tilt, refuse_unless, shares
 from besag.masks.units import budget, take_tokens
 
@@ -21,7 +22,7 @@ ARRIVAL = 32  # stream of noise
 
 @LAWS.register
 @dataclass(frozen=True)
-class Frequency(Law):
+class Frequency(MaskLaw):
     name: ClassVar[str] = "frequency"
     cites: ClassVar[str] = "zhang2023"
     aliases: ClassVar[tuple[str, ...]] = ("wsbert",)

@@ -13,8 +13,9 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from besag.masks.law import LAWS, Law, Statistics
-from besag.masks.passages import Bools, Floats, Passages
+from besag.arrays import Bools, Floats
+from besag.masks.law import LAWS, MaskLaw, Statistics
+from besag.masks.passages import Passages
 from besag.masks.tables import (
     carrying,
     given_weights,
@@ -31,7 +32,7 @@ LINE = 38  # stream of noise
 
 @LAWS.register
 @dataclass(frozen=True)
-class Importance(Law):
+class Importance(MaskLaw):
     name: ClassVar[str] = "importance"
     cites: ClassVar[str] = "long2022"
     aliases: ClassVar[tuple[str, ...]] = ("rom",)

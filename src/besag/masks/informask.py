@@ -19,10 +19,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from besag.arrays import Bools, Floats
 from besag.masks.corpus import chunks
 from besag.masks.counting import CAPACITY, Counts
-from besag.masks.law import LAWS, Law, Statistics
-from besag.masks.passages import Bools, Floats, Passages
+from besag.masks.law import LAWS, MaskLaw, Statistics
+from besag.masks.passages import Passages
 from besag.masks.tables import (
     carrying,
     given_weights,
@@ -39,7 +40,7 @@ LINE = 34  # stream of noise
 
 @LAWS.register
 @dataclass(frozen=True)
-class InforMask(Law):
+class InforMask(MaskLaw):
     name: ClassVar[str] = "informask"
     cites: ClassVar[str] = "sadeq2022"
     _weight: ClassVar[Floats | None] = None  # (V,)

@@ -17,7 +17,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from besag.masks.passages import Bools, Floats, Ints, Passages
+from besag.arrays import Bools, Floats, Ints
+from besag.masks.passages import Passages
 from besag.registry import Registry
 
 
@@ -32,7 +33,7 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class Law(ABC):
+class MaskLaw(ABC):
     name: ClassVar[str]
     cites: ClassVar[str] = ""  # key of besag.references
     spanned: ClassVar[bool] = False  # is it about given spans (entities, errors), and the same as another without?
@@ -67,4 +68,4 @@ class Adaptive(ABC):
     def restore(self, state: dict[str, np.ndarray]) -> None: ...
 
 
-LAWS: Registry[type[Law]] = Registry("law of masks")
+LAWS: Registry[type[MaskLaw]] = Registry("law of masks")

@@ -16,8 +16,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from besag.masks.law import LAWS, Adaptive, Law, Statistics
-from besag.masks.passages import Bools, Floats, Ints, Passages
+from besag.arrays import Bools, Floats, Ints
+from besag.masks.law import LAWS, Adaptive, MaskLaw, Statistics
+from besag.masks.passages import Passages
 from besag.masks.tables import carrying, needed, race, race_tilt, refuse_unless, shares, sums_by
 from besag.masks.units import budget, take_tokens
 
@@ -26,7 +27,7 @@ ARRIVAL = 33  # stream of noise
 
 @LAWS.register
 @dataclass(frozen=True)
-class LossWeighted(Law, Adaptive):
+class LossWeighted(MaskLaw, Adaptive):
     name: ClassVar[str] = "loss_weighted"
     cites: ClassVar[str] = "zhang2023"
     _losses: ClassVar[Floats | None] = None  # (V,) in nats

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from besag.arrays import Bools, Floats, Ints
 from besag.errors import BesagError
-from besag.masks.law import Law
-from besag.masks.passages import Bools, Floats, Ints, Passages
+from besag.masks.law import MaskLaw
+from besag.masks.passages import Passages
 from besag.masks.rates import Rate
 from besag.masks.replacement import Replacement
 from besag.masks.units import budget, take_tokens, uniform_turns
@@ -31,7 +32,7 @@ class Corrupted(NamedTuple):
 
 @dataclass(frozen=True)
 class Masking:
-    law: Law
+    law: MaskLaw
     rate: Rate
     replacement: Replacement
     predict: float = 1.0  # of the hidden tokens of a passage, the share that is asked (at least one token)

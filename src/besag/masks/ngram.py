@@ -11,16 +11,17 @@ from typing import ClassVar
 
 import numpy as np
 
+from besag.arrays import Bools, Floats
 from besag.errors import BesagError
-from besag.masks.law import LAWS, Law
-from besag.masks.passages import Bools, Floats, Passages
+from besag.masks.law import LAWS, MaskLaw
+from besag.masks.passages import Passages
 from besag.masks.span import hide_runs
 from besag.masks.units import budget
 
 
 @LAWS.register
 @dataclass(frozen=True)
-class NGram(Law):
+class NGram(MaskLaw):
     name: ClassVar[str] = "ngram"
     cites: ClassVar[str] = "lan2020"
 

@@ -17,9 +17,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from besag.arrays import Bools, Floats, Ints
 from besag.masks.counting import find
-from besag.masks.law import LAWS, Law, Statistics
-from besag.masks.passages import Bools, Floats, Ints, Passages
+from besag.masks.law import LAWS, MaskLaw, Statistics
+from besag.masks.passages import Passages
 from besag.masks.pmi_vocabulary import SHARES, Collocations, Unit, build_pmi_vocabulary
 from besag.masks.tables import carrying, needed, refuse_unless
 from besag.masks.units import budget, take, uniform_turns
@@ -29,7 +30,7 @@ TURN, OVERLAP = 40, 41  # streams of noise
 
 @LAWS.register
 @dataclass(frozen=True)
-class PMI(Law):
+class PMI(MaskLaw):
     name: ClassVar[str] = "pmi"
     cites: ClassVar[str] = "levine2021"
     _trie: ClassVar[Trie | None] = None

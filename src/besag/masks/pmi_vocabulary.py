@@ -22,11 +22,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from besag.arrays import Floats, Ints
 from besag.errors import BesagError, nearest
 from besag.masks.corpus import Tokens, Words
 from besag.masks.counting import CAPACITY, Counts, find
 from besag.masks.law import Statistics
-from besag.masks.passages import Floats, Ints
 
 Unit = Literal["word", "token"]
 SHARES = {2: 0.5, 3: 0.25, 4: 0.125, 5: 0.125}

@@ -14,8 +14,8 @@ from functools import lru_cache
 import numpy as np
 
 from besag import noise
+from besag.arrays import Floats, Ints
 from besag.errors import BesagError, nearest
-from besag.masks.passages import Floats, Ints
 
 OFFSET = 18  # stream of noise
 _GOLDEN = np.uint64(2_654_435_769)  # 2³² (√5 − 1) / 2, made odd: every one of 2³² draws has a place of its own

@@ -13,8 +13,9 @@ from typing import Literal
 import numpy as np
 
 from besag import noise
+from besag.arrays import Bools, Ints
 from besag.errors import BesagError
-from besag.masks.passages import Bools, Ints, Passages
+from besag.masks.passages import Passages
 
 KIND, WHICH = 19, 20  # streams of noise
 PER = ("token", "word", "run")

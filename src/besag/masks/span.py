@@ -16,9 +16,10 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from besag import noise
+from besag.arrays import Bools, Floats, Ints
 from besag.errors import BesagError, nearest
-from besag.masks.law import LAWS, Law
-from besag.masks.passages import Bools, Floats, Ints, Passages
+from besag.masks.law import LAWS, MaskLaw
+from besag.masks.passages import Passages
 from besag.masks.units import budget, gather, take, uniform_turns
 
 LENGTH = 23  # stream of noise
@@ -27,7 +28,7 @@ PLACES = ("word", "token")
 
 @LAWS.register
 @dataclass(frozen=True)
-class Span(Law):
+class Span(MaskLaw):
     name: ClassVar[str] = "span"
     cites: ClassVar[str] = "joshi2020"
 

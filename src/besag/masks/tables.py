@@ -25,14 +25,15 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from besag import noise
+from besag.arrays import Floats, Ints
 from besag.errors import BesagError, nearest
-from besag.masks.passages import Floats, Ints, Passages
+from besag.masks.passages import Passages
 from besag.masks.units import gather, in_turn
 
 if TYPE_CHECKING:
-    from besag.masks.law import Law, Statistics
+    from besag.masks.law import MaskLaw, Statistics
 
-L = TypeVar("L", bound="Law")
+L = TypeVar("L", bound="MaskLaw")
 T = TypeVar("T")
 
 MARKS = ("▁", "Ġ")  # how tokenizers write that a token begins a word
@@ -48,13 +49,13 @@ def carrying(law: L, **tables: object) -> L:
     return other
 
 
-def needed(table: T | None, law: Law) -> T:
+def needed(table: T | None, law: MaskLaw) -> T:
     if table is None:
         raise BesagError(f"the law {law.name!r} takes a table from the corpus: call law.prepare(statistics) first")
     return table
 
 
-def refuse_unless(fits: bool, law: Law, option: str, right: str) -> None:
+def refuse_unless(fits: bool, law: MaskLaw, option: str, right: str) -> None:
     if not fits:
         raise BesagError(f"the law {law.name!r} cannot have {option}={getattr(law, option)!r}: it must be {right}")
 

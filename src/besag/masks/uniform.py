@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from besag.arrays import Bools, Floats
 from besag.errors import BesagError, nearest
-from besag.masks.law import LAWS, Law
-from besag.masks.passages import Bools, Floats, Passages
+from besag.masks.law import LAWS, MaskLaw
+from besag.masks.passages import Passages
 from besag.masks.units import budget, take_tokens, uniform_turns
 
 COUNTS = ("budget", "bernoulli")
@@ -20,7 +21,7 @@ COUNTS = ("budget", "bernoulli")
 
 @LAWS.register
 @dataclass(frozen=True)
-class Uniform(Law):
+class Uniform(MaskLaw):
     name: ClassVar[str] = "uniform"
     cites: ClassVar[str] = "devlin2019"
 

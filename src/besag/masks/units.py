@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from besag import noise
-from besag.masks.passages import Bools, Floats, Ints, Passages
+from besag.arrays import Bools, Floats, Ints
+from besag.masks.passages import Passages
 
 TURNS, ROUNDING = 16, 17  # streams of noise
 

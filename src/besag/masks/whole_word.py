@@ -10,14 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from besag.masks.law import LAWS, Law
-from besag.masks.passages import Bools, Floats, Passages
+from besag.arrays import Bools, Floats
+from besag.masks.law import LAWS, MaskLaw
+from besag.masks.passages import Passages
 from besag.masks.units import budget, take, uniform_turns
 
 
 @LAWS.register
 @dataclass(frozen=True)
-class WholeWord(Law):
+class WholeWord(MaskLaw):
     name: ClassVar[str] = "whole_word"
     cites: ClassVar[str] = "devlin2019"
 

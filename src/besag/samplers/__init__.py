@@ -1,6 +1,7 @@
 """Every way a masked model can speak: one file a kernel, one shape (`kernel.py`). Importing it registers them."""
 
-from besag.samplers import (  # noqa: F401 (they register themselves)
+from besag.samplers.kernel import KERNELS, Canvas, Info, Kernel, Noise, State, kernel, register
+from besag.samplers.kernels import (  # noqa: F401 (they register themselves)
     adaptive,
     ancestral,
     block_gibbs,
@@ -17,6 +18,5 @@ from besag.samplers import (  # noqa: F401 (they register themselves)
     spindle,
     tempering,
 )
-from besag.samplers.kernel import KERNELS, Canvas, Info, Kernel, Noise, State, kernel, register
 
 __all__ = ["KERNELS", "Canvas", "Info", "Kernel", "Noise", "State", "kernel", "register"]

@@ -31,9 +31,9 @@ from torch import Tensor
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.samplers.drawing import Drawing, draw
-from besag.samplers.energy import EnergyName, energies, refuse_cold, refuse_unknown, text_places
 from besag.samplers.kernel import Canvas, Noise, refuse_no_places
-from besag.samplers.proposals import (
+from besag.samplers.kernels.energy import EnergyName, energies, refuse_cold, refuse_unknown, text_places
+from besag.samplers.kernels.proposals import (
     Measure,
     Measured,
     MoveName,

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag.errors import BesagError, nearest, require
-from besag.joints.pair_show import aligned
-from besag.scores.record import json_number
-from besag.scores.show import counted, wrapped
+from besag.results.data import json_number
+from besag.results.tables import aligned, wrapped
+from besag.results.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

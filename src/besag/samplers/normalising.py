@@ -13,9 +13,9 @@ import torch
 
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.results.words import quoted
 from besag.samplers.annealed import LogZ, log_partition, log_probability
 from besag.samplers.sheet import allowed_tokens, template
-from besag.scores.show import quoted
 
 
 class Normalised(NamedTuple):

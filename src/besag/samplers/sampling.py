@@ -17,21 +17,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from besag import noise as counters
-from besag.conditionals.contract import require_both_sides
+from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Engine
 from besag.errors import BesagError
-from besag.joints.pair_show import label
+from besag.registry import label
+from besag.results.words import quoted
 from besag.samplers.chain import Chain
-from besag.samplers.constraints import Constraint, allowed
+from besag.samplers.editing.rewrite import Spot
 from besag.samplers.kernel import START, Kernel, Noise
-from besag.samplers.record import Record
-from besag.samplers.rewrite import Spot
+from besag.samplers.recording import Recording
 from besag.samplers.run import Trace, walk
 from besag.samplers.sheet import Sheet, allowed_tokens, blank, template
 from besag.scores import LengthModel
-from besag.scores.show import quoted
 
 Watch: TypeAlias = Callable[[int, list[int], Callable[[], list[str]]], None]  # the step, chains, and their texts
+Allow: TypeAlias = Callable[[Conditionals, Sheet], Tensor]  # (L, V): which tokens may stand where
 
 
 def sample(
@@ -46,7 +46,8 @@ def sample(
     free: Literal["all"] | Sequence[Spot] | None = None,
     keep: Sequence[Spot] = (),
     outcomes: Literal["text", "all"] = "text",
-    constraints: Sequence[Constraint] = (),
+    constraints: Sequence[object] = (),
+    allow: Allow | None = None,
     every: int | None = None,
     seed: int = 0,
     watch: Watch | None = None,
@@ -55,8 +56,9 @@ def sample(
 ) -> Chain:
     """Run chains on the free places of a text, or, without one, on `length` places from nothing.
 
-    `watch` is shown the texts after every step. `record` is a file for what they say on the way, from which `resume`
-    goes on; the chain that is returned then tells of the steps made now.
+    `allow` says what may stand where so that the `constraints` hold. `watch` is shown the
+    texts after every step. `record` is a file for what they say on the way, from which `resume` goes on; the chain that
+    is returned then tells of the steps made now.
     """
     conditionals = engine.conditionals
     require_both_sides(conditionals, "a kernel")
@@ -99,11 +101,11 @@ def sample(
     parts = []
     with ExitStack() as stack:
         bar = stack.enter_context(closing(engine._bar(len(sheets) * steps if steps else None, "step")))
-        file = record and stack.enter_context(Record(record, about=about, every=every or 1, resume=resume))
+        file = record and stack.enter_context(Recording(record, about=about, every=every or 1, resume=resume))
         for key, sheet in sheets.items():
             members = np.flatnonzero(of == key)
             noise, trace = Noise(seed, torch.from_numpy(members)), Trace(every)
-            few = allowed(conditionals, sheet, constraints) if constraints else allowed_tokens(conditionals, outcomes)
+            few = allow(conditionals, sheet) if allow else allowed_tokens(conditionals, outcomes)
             canvas = sheet.canvas(conditionals, len(members), few)
             begun = file.begin(lambda c=canvas, n=noise: kernel.init(engine, n, c)) if file else None  # type: ignore[misc]
             for state, info in walk(engine, kernel, canvas, noise, steps, begun):

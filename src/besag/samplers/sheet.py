@@ -19,11 +19,11 @@ from besag.conditionals.contract import Conditionals
 from besag.diagnostics.reading import encode
 from besag.errors import BesagError, nearest
 from besag.joints.candidates import outcome_ids
-from besag.joints.filling import filled
-from besag.joints.places import MASK, find
+from besag.places.filling import filled
+from besag.places.places import MASK, find
+from besag.results.words import quoted
+from besag.samplers.editing.rewrite import Spot, occurrences, tokens_at
 from besag.samplers.kernel import Canvas
-from besag.samplers.rewrite import Spot, occurrences, tokens_at
-from besag.scores.show import quoted
 from besag.vocabulary import Encoded, Vocabulary
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from besag.scores.passage import Parts, Passage, Scoring
+from besag.scores.passage import Parts, Passage, ScorePlan
 from besag.scores.registry import FIXED_LENGTH, Method, register
 
 
@@ -24,5 +24,5 @@ class CausalChain(Method):
     cite = ("shannon1948",)
     aliases = ("clm", "autoregressive")
 
-    def plan(self, passage: Passage) -> Scoring:
+    def plan(self, passage: Passage) -> ScorePlan:
         return Parts.of((yield from passage.ask_shown()))

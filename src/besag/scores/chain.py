@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag import noise
+from besag.arrays import Ints
 from besag.errors import BesagError, nearest
 from besag.reductions import Top
-from besag.scores.passage import Ints, Parts, Passage, Scoring
+from besag.scores.passage import Parts, Passage, ScorePlan
 from besag.scores.registry import FIXED_LENGTH, Method, register
 
 ORDERS = ("left-to-right", "right-to-left", "random", "confident")
@@ -53,7 +54,7 @@ class Chain(Method):
     def ranks(self) -> bool:
         return self.orders == 1
 
-    def plan(self, passage: Passage) -> Scoring:
+    def plan(self, passage: Passage) -> ScorePlan:
         if self.order == "confident":
             return (yield from _most_confident_first(passage))
         everything = []
@@ -87,7 +88,7 @@ def times(order: str, size: int, seed: int, number: int = 0) -> Ints:
     return noise.uniform(seed, noise.ORDER, number, places).argsort().argsort()
 
 
-def _most_confident_first(passage: Passage) -> Scoring:
+def _most_confident_first(passage: Passage) -> ScorePlan:
     texts, size = len(passage.texts), passage.size
     hidden, every = np.ones((texts, size), bool), np.arange(texts)
     found: dict[str, NDArray[Any]] = {}

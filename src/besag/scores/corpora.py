@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from besag.errors import BesagError
+from besag.results.data import json_number
+from besag.results.words import amount, exponential, meaning, number
 from besag.scores import show
-from besag.scores.record import json_number
-from besag.scores.score import Score, exponential, n_bytes
+from besag.scores.score import Score, n_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Corpus:
         return {
             "method": self.method,
             "normalised": self.normalised,
-            "meaning": show.meaning(self.normalised),
+            "meaning": meaning(self.normalised),
             "model": self.model,
             "perplexity": json_number(self.perplexity),
             "perplexity_interval": [json_number(x) for x in self.perplexity_interval],
@@ -101,19 +102,19 @@ class Corpus:
     def __str__(self) -> str:
         name = "perplexity" if self.normalised else "pseudo-perplexity"
         low, high = self.perplexity_interval
-        interval = "" if math.isnan(low) else f"   95 %: {show.amount(low)} to {show.amount(high)}"
+        interval = "" if math.isnan(low) else f"   95 %: {amount(low)} to {amount(high)}"
         rows = [
-            (f"{name} per token", show.amount(self.perplexity) + interval),
-            (f"{name} per word", show.amount(self.word_perplexity)),
+            (f"{name} per token", amount(self.perplexity) + interval),
+            (f"{name} per word", amount(self.word_perplexity)),
             ("bits per character", f"{self.bits_per_character:.4f}"),
             ("bits per byte", f"{self.bits_per_byte:.4f}"),
-            ("total", f"{show.number(self.total)} nats"),
+            ("total", f"{number(self.total)} nats"),
             ("texts", f"{self.n_texts:,}"),
             ("tokens", f"{self.n_tokens:,}" + (f"   {self.n_unknown:,} of them unknown" if self.n_unknown else "")),
             ("words", f"{self.n_words:,}"),
             ("characters", f"{self.n_characters:,}"),
             *((f"skipped: {status}", f"{n:,}   {show.REASONS.get(status, '')}") for status, n in self.skipped.items()),
-            ("method", f"{self.method}: {show.meaning(self.normalised)}"),
+            ("method", f"{self.method}: {meaning(self.normalised)}"),
             ("model", self.model),
         ]
         width = max(len(label) for label, _ in rows)
@@ -200,4 +201,4 @@ def corpus(scores: Iterable[Score]) -> Corpus:
 
 def _said(kind: tuple[str, str, str]) -> str:
     method, normalised, model = kind
-    return f"{method!r} ({show.meaning(normalised)}) of {model!r}"
+    return f"{method!r} ({meaning(normalised)}) of {model!r}"

@@ -18,9 +18,10 @@ from typing import Literal
 import numpy as np
 
 from besag import noise
+from besag.arrays import Bools, Floats, Ints
 from besag.errors import BesagError
 from besag.masks import uniform_subsets
-from besag.scores.passage import BLOCK, Bools, Floats, Ints, Parts, Passage, Scoring
+from besag.scores.passage import BLOCK, Parts, Passage, ScorePlan
 from besag.scores.registry import FIXED_LENGTH, Method, register
 
 MOST_ENUMERATED = 16  # 2^16 subsets
@@ -49,7 +50,7 @@ class AnyOrderBound(Method):
     def ranks(self) -> bool:
         return False
 
-    def plan(self, passage: Passage) -> Scoring:
+    def plan(self, passage: Passage) -> ScorePlan:
         subsets, stratum, weight = self._design(passage.size)  # (D, n), (D,), (D,)
         inner = np.zeros((len(passage.texts), *subsets.shape))  # (B, D, n): log p(x_i | x_∖S) / |S| where i ∈ S
         block = max(1, BLOCK // passage.ids.size)

@@ -13,17 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from besag.arrays import Bools, Floats, Ints
 from besag.conditionals.contract import Conditionals
 from besag.engine import Answers, Request
 from besag.errors import BesagError
 from besag.reductions import Reduction, Target
 from besag.vocabulary import Encoded, windows
-
-Ints: TypeAlias = NDArray[np.int64]
-Bools: TypeAlias = NDArray[np.bool_]
-Floats: TypeAlias = NDArray[np.float64]
 
 BLOCK = 2**22  # ids in one request, so that a book does not need a matrix of its length squared
 
@@ -42,7 +38,7 @@ class Parts(NamedTuple):
         return cls(answers["target"].astype(np.float64), answers.get("rank"), answers.get("entropy"))
 
 
-Scoring: TypeAlias = Generator[Request, Answers, Parts]
+ScorePlan: TypeAlias = Generator[Request, Answers, Parts]
 Asking: TypeAlias = Generator[Request, Answers, Answers]
 
 

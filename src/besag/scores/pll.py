@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from besag.scores.passage import Parts, Passage, Scoring
+from besag.scores.passage import Parts, Passage, ScorePlan
 from besag.scores.registry import Method, register
 
 
@@ -25,6 +25,6 @@ class PseudoLogLikelihood(Method):
     cite = ("salazar2020", "besag1975")
     aliases = ("original", "pseudo_log_likelihood")
 
-    def plan(self, passage: Passage) -> Scoring:
+    def plan(self, passage: Passage) -> ScorePlan:
         everywhere = np.arange(passage.size)
         return Parts.of((yield from passage.ask_each(lambda index: index[:, None] == everywhere)))

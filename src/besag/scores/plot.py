@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.errors import BesagError, nearest, require
+from besag.results.plots import COLOURS, GREY, fonts
+from besag.results.tables import display_width, is_right_to_left, visible, wrapped
+from besag.results.words import quoted
 from besag.scores import show
 
 if TYPE_CHECKING:
@@ -22,11 +25,6 @@ if TYPE_CHECKING:
 
     from besag.scores.score import Score
 
-COLOURS = "OrRd"
-GREY = "0.4"
-WIDE_COVERAGE = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Source Han Sans", "Noto Sans Arabic", "Noto Sans Hebrew",
-                 "Noto Sans Devanagari", "Noto Emoji", "Symbola", "Arial Unicode MS", "Segoe UI Emoji", "Yu Gothic",
-                 "Microsoft YaHei", "Hiragino Sans", "PingFang SC")  # fmt: skip
 MARGIN = 0.15  # inches around a figure made here
 BAR = 0.75  # inches below the text for the colour bar with its ticks and label
 LEAST_SCALE = 8.0  # bits: the colours of a text without surprises stay pale
@@ -38,7 +36,7 @@ def draw(score: Score, ax: Axes | None, kind: str) -> Axes:
     if kind not in kinds:
         raise BesagError(f"kind={kind!r} is not 'line' or 'text'.{nearest(kind, kinds)}")
     if score.status != "ok":
-        raise BesagError(f"{show.quoted(score.text)} has nothing to plot, {show.reason(score)}")
+        raise BesagError(f"{quoted(score.text)} has nothing to plot, {show.reason(score)}")
     return kinds[kind](score, ax)
 
 
@@ -63,7 +61,7 @@ def line(score: Score, ax: Axes | None) -> Axes:
 
     room = _inches(ax)[0] / n  # for each token
     labels = [token if len(token) <= 20 else token[:19] + "…" for token in show.labels(score)]
-    widest = max(map(show.display_width, labels)) * 0.65 * size / 72
+    widest = max(map(display_width, labels)) * 0.65 * size / 72
     every = math.ceil(1.25 * size / 72 / room)
     level = widest <= room
     ax.set_xticks(np.arange(0, n, every), labels[::every], fontsize=size, parse_math=False, fontfamily=fonts())
@@ -102,7 +100,7 @@ def text(score: Score, ax: Axes | None) -> Axes:
     most = max(*(s for s in sums if math.isfinite(s)), LEAST_SCALE / math.log2(score.base), 0.0)
     scale = cm.ScalarMappable(colors.Normalize(0.0, most), matplotlib.colormaps[COLOURS])
     canvas = offsetbox.DrawingArea(width * 72, len(lines) * 2 * size)  # in points, whatever the resolution
-    ruler, right_to_left = _ruler(ax, size), bool(show.is_right_to_left(score.text))
+    ruler, right_to_left = _ruler(ax, size), bool(is_right_to_left(score.text))
     for row, entries in enumerate(lines):
         order = _visual_order([pieces[i].text for i in entries], right_to_left)
         widths = [ruler(pieces[entries[j]].text) for j in order]
@@ -111,7 +109,7 @@ def text(score: Score, ax: Axes | None) -> Axes:
             piece = pieces[entries[j]]
             if piece.tokens:
                 colour = scale.to_rgba(sums[entries[j]])
-                _box(canvas, show.visible(piece.text), x, (len(lines) - 1 - row + 0.5) * 2 * size, w, size, colour)
+                _box(canvas, visible(piece.text), x, (len(lines) - 1 - row + 0.5) * 2 * size, w, size, colour)
             x += w
     ax.add_artist(offsetbox.AnchoredOffsetbox("upper left", child=canvas, pad=0, borderpad=0, frameon=False))
     bar = ax.inset_axes((0.0, 0.5 / height, min(1.0, 2.6 / width), 0.1 / height))
@@ -164,7 +162,7 @@ def _visual_order(texts: Sequence[str], right_to_left: bool) -> list[int]:
     A segment without a direction (white space, digits, signs) goes with its neighbours where both agree, else with
     the line.
     """
-    known = [show.is_right_to_left(t) for t in texts]
+    known = [is_right_to_left(t) for t in texts]
     turned = []
     for i, direction in enumerate(known):
         before = next((d for d in known[i::-1] if d is not None), right_to_left)
@@ -181,7 +179,7 @@ def _ruler(ax: Axes, size: float) -> Callable[[str], float]:
 
     def width(content: str) -> float:
         if content not in known:
-            shown = show.visible(content) if content.strip() else " "
+            shown = visible(content) if content.strip() else " "
             # Between marks, because a text's own extent leaves out white space at its ends.
             known[content] = extent(f"|{shown}|") - extent("||") + (2.4 if content.strip() else 0.0)
         return known[content]
@@ -199,7 +197,7 @@ def _ruler(ax: Axes, size: float) -> Callable[[str], float]:
 
 def _caption(score: Score, ax: Axes) -> int:
     """What the total is, above the axes; how many lines that takes."""
-    said = show.wrapped(show.facts(score), int(_inches(ax)[0] * 14))
+    said = wrapped(show.facts(score), int(_inches(ax)[0] * 14))
     ax.set_title(said, loc="left", fontsize=9, color=GREY, parse_math=False, fontfamily=fonts())
     return said.count("\n") + 1
 
@@ -207,10 +205,3 @@ def _caption(score: Score, ax: Axes) -> int:
 def _inches(ax: Axes) -> tuple[float, float]:
     extent = ax.get_window_extent()
     return extent.width / ax.figure.dpi, extent.height / ax.figure.dpi
-
-
-def fonts() -> list[str]:
-    """The reader's own font first, then those installed that know more letters."""
-    matplotlib = require("matplotlib", extra="plot")
-    installed = set(require("matplotlib.font_manager", extra="plot").fontManager.get_font_names())
-    return [*matplotlib.rcParams["font.family"], *(name for name in WIDE_COVERAGE if name in installed)]

@@ -11,19 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.errors import require
-from besag.scores import show
+from besag.results.data import json_number
+from besag.results.words import meaning
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from besag.scores.score import Score
-
-
-def json_number(x: float | None) -> float | str | None:
-    """JSON has neither nan nor infinity; Python and JavaScript both read "Infinity" back as a number."""
-    if x is None or math.isnan(x):
-        return None
-    return x if math.isfinite(x) else ("Infinity" if x > 0 else "-Infinity")
 
 
 def to_dict(score: Score) -> dict[str, Any]:
@@ -39,7 +33,7 @@ def to_dict(score: Score) -> dict[str, Any]:
         "unit": score.unit,
         "method": score.method,
         "normalised": score.normalised,
-        "meaning": show.meaning(score.normalised),
+        "meaning": meaning(score.normalised),
         "perplexity": json_number(score.perplexity),
         "bits_per_character": json_number(score.bits_per_character),
         "bits_per_byte": json_number(score.bits_per_byte),

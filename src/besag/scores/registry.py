@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
 
 from besag.registry import Registry
-from besag.scores.passage import Passage, Scoring
+from besag.scores.passage import Passage, ScorePlan
 
 FIXED_LENGTH = "token sequences of this length"
 
@@ -27,7 +27,7 @@ class Method(ABC):
     aliases: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
-    def plan(self, passage: Passage) -> Scoring:
+    def plan(self, passage: Passage) -> ScorePlan:
         """Ask what is needed and fold the answers into one number a place."""
 
     @property

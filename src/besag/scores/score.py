@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag.errors import BesagError, nearest
+from besag.results.words import exponential, quoted
 from besag.scores import plot, record, show
 
 if TYPE_CHECKING:
@@ -30,11 +31,6 @@ def parse_base(base: float | str) -> float:
     if base not in BASES:
         raise BesagError(f"base {base!r} is not one of 'e' (nats), 2 (bits) and 10 (hartleys)")
     return BASES[base]
-
-
-def exponential(x: float) -> float:
-    """exp(x), infinite where it leaves the range of a float."""
-    return math.inf if x > 709.0 else math.exp(x)
 
 
 class Piece(NamedTuple):
@@ -183,10 +179,10 @@ class Score:
         """
         length = len(self.text)
         if self.status != "ok":
-            raise BesagError(f"{show.quoted(self.text)} has no spans, {show.reason(self)}")
+            raise BesagError(f"{quoted(self.text)} has no spans, {show.reason(self)}")
         if not 0 <= start < end <= length:
             raise BesagError(
-                f"{start}:{end} is not a span of {show.quoted(self.text)}: "
+                f"{start}:{end} is not a span of {quoted(self.text)}: "
                 f"it must hold that 0 <= start < end <= {length} (characters)"
             )
         first, last = self.offsets[:, 0], self.offsets[:, 1]  # (n,)
@@ -194,7 +190,7 @@ class Score:
         inside = ((first < end) & (last > start) & (first < last)) | stands_here
         if not inside.any():
             raise BesagError(
-                f"{start}:{end} of {show.quoted(self.text)} is {self.text[start:end]!r}, where no scored token stands"
+                f"{start}:{end} of {quoted(self.text)} is {self.text[start:end]!r}, where no scored token stands"
             )
         return float(self.log_probs[inside].sum())
 
@@ -217,14 +213,10 @@ class Score:
         """Where `piece` stands in the text, if it stands there exactly once."""
         starts = [i for i in range(len(self.text)) if self.text.startswith(piece, i)] if piece else []
         if not starts:
-            raise BesagError(
-                f"{piece!r} does not stand in {show.quoted(self.text)}.{nearest(piece, self.text.split())}"
-            )
+            raise BesagError(f"{piece!r} does not stand in {quoted(self.text)}.{nearest(piece, self.text.split())}")
         if len(starts) > 1:
             places = ", ".join(f"score[{i}:{i + len(piece)}]" for i in starts)
-            raise BesagError(
-                f"{piece!r} stands {len(starts)} times in {show.quoted(self.text)}: choose one of {places}"
-            )
+            raise BesagError(f"{piece!r} stands {len(starts)} times in {quoted(self.text)}: choose one of {places}")
         return starts[0], starts[0] + len(piece)
 
     # ---- out of here

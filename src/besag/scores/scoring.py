@@ -16,11 +16,12 @@ from besag.conditionals.contract import Conditionals
 from besag.engine import Engine, Idle, Plan
 from besag.errors import BesagError
 from besag.reductions import Entropy, Rank, Reduction, Target
+from besag.results.words import quoted
 from besag.scores.length import LengthModel
 from besag.scores.passage import Parts, Passage, run_of
 from besag.scores.registry import FIXED_LENGTH, Method
 from besag.scores.score import Score
-from besag.scores.show import REASONS, quoted
+from besag.scores.show import REASONS
 from besag.vocabulary import Context, Encoded, WordPolicy
 
 ENCODED_TOGETHER = 512  # texts handed to the tokenizer at a time

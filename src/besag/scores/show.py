@@ -8,9 +8,11 @@ from __future__ import annotations
 import html as markup
 import math
 import shutil
-import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
+
+from besag.results.tables import display_width, placed, raw, visible, wrapped
+from besag.results.words import amount, counted, meaning, number, quoted
 
 if TYPE_CHECKING:
     from besag.scores.score import Score
@@ -21,40 +23,14 @@ REASONS = {
     "mask": "the text holds the mask token, so a part of it is hidden",
 }
 FULL_COLOUR = 16.0  # bits of surprisal at which a token has the full colour; fixed, so that sentences compare
-SPACES = str.maketrans({" ": "␣", "\n": "↵", "\r": "↵", "\t": "⇥"})
-STAND_INS = str.maketrans({"▁": " ", "Ġ": " ", "Ċ": "\n"})  # how tokenizers write white space
 
 
 # ---- words
 
 
-def meaning(normalised: str) -> str:
-    """What the total is, in words."""
-    return f"a log-probability of {normalised}" if normalised else "not a probability"
-
-
 def reason(score: Score) -> str:
     """Why there is no number, in words."""
     return f"not scored: {REASONS.get(score.status, score.status)}"
-
-
-def quoted(text: str) -> str:
-    """A text as an error message quotes it: a long one not whole."""
-    return repr(text if len(text) <= 200 else f"{text[:120]} … {text[-60:]}")
-
-
-def number(value: float, places: int = 2) -> str:
-    """A number with a true minus sign."""
-    return f"{value:.{places}f}".replace("-", "−").replace("inf", "∞")
-
-
-def amount(value: float) -> str:
-    """A positive number such as a perplexity, of whatever size."""
-    return f"{value:,.2f}" if value < 1e6 else f"{value:.3g}".replace("inf", "∞")
-
-
-def counted(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def facts(score: Score) -> list[str]:
@@ -72,45 +48,7 @@ def facts(score: Score) -> list[str]:
     ]
 
 
-def wrapped(facts: Sequence[str], width: int) -> str:
-    """The facts joined by dots, broken between facts where a line would be wider than `width`."""
-    lines = [facts[0]]
-    for fact in facts[1:]:
-        if display_width(lines[-1]) + 3 + display_width(fact) <= width:
-            lines[-1] += f" · {fact}"
-        else:
-            lines.append(fact)
-    return "\n".join(lines)
-
-
 # ---- tokens
-
-
-def display_width(text: str) -> int:
-    """How many columns of a terminal the text takes: wide characters two, combining and invisible ones none."""
-    return sum(
-        0 if unicodedata.category(c) in ("Mn", "Me", "Cf") else 2 if unicodedata.east_asian_width(c) in "WF" else 1
-        for c in text
-    )
-
-
-def is_right_to_left(text: str) -> bool | None:
-    """The direction of the first letter that has one; None when none has."""
-    for c in text:
-        direction = unicodedata.bidirectional(c)
-        if direction in ("L", "R", "AL"):
-            return direction != "L"
-    return None
-
-
-def visible(text: str) -> str:
-    """White space as marks, other control characters as escapes."""
-    return "".join(repr(c)[1:-1] if unicodedata.category(c) == "Cc" else c for c in text.translate(SPACES))
-
-
-def raw(token: str) -> str:
-    """A token that covers no text of its own, as its tokenizer writes it: a lone '▁' is shown as '␣'."""
-    return visible(token.translate(STAND_INS))
 
 
 def labels(score: Score) -> list[str]:
@@ -180,16 +118,9 @@ def _blocks(rows: dict[str, list[str]], gaps: list[int], width: int) -> Iterator
             used += sizes[end]
             end += 1
         yield "\n".join(
-            f"{name:<{head}}" + "".join(map(_right_aligned, row[start:end], sizes[start:end]))
-            for name, row in rows.items()
+            f"{name:<{head}}" + "".join(map(placed, row[start:end], sizes[start:end])) for name, row in rows.items()
         )
         start = end
-
-
-def _right_aligned(text: str, size: int) -> str:
-    # Isolated, so that a terminal which orders right-to-left text leaves it in its column.
-    isolated = f"\u2068{text}\u2069" if is_right_to_left(text) else text
-    return " " * (size - display_width(text)) + isolated
 
 
 # ---- the notebook

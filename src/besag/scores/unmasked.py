@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from besag.scores.passage import Parts, Passage, Scoring
+from besag.scores.passage import Parts, Passage, ScorePlan
 from besag.scores.registry import Method, register
 
 
@@ -23,5 +23,5 @@ class Unmasked(Method):
     cite = ("salazar2020",)
     aliases = ("maskless", "wt_marginals")
 
-    def plan(self, passage: Passage) -> Scoring:
+    def plan(self, passage: Passage) -> ScorePlan:
         return Parts.of((yield from passage.ask_shown()))

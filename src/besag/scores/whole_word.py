@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from besag.scores.passage import Parts, Passage, Scoring
+from besag.scores.passage import Parts, Passage, ScorePlan
 from besag.scores.registry import Method, register
 
 
@@ -22,6 +22,6 @@ class WholeWord(Method):
     cite = ("kauf2023",)
     aliases = ("within_word_mlm", "pll_whole_word")
 
-    def plan(self, passage: Passage) -> Scoring:
+    def plan(self, passage: Passage) -> ScorePlan:
         words = passage.words  # (B, n)
         return Parts.of((yield from passage.ask_each(lambda index: words[:, index, None] == words[:, None])))

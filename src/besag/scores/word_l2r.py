@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from besag.scores.passage import Bools, Ints, Parts, Passage, Scoring
+from besag.arrays import Bools, Ints
+from besag.scores.passage import Parts, Passage, ScorePlan
 from besag.scores.registry import Method, register
 
 
@@ -25,7 +26,7 @@ class WordLeftToRight(Method):
     cite = ("kauf2023",)
     aliases = ("within_word_l2r", "pll_word_l2r")
 
-    def plan(self, passage: Passage) -> Scoring:
+    def plan(self, passage: Passage) -> ScorePlan:
         words, everywhere = passage.words, np.arange(passage.size)  # (B, n), (n,)
 
         def rest_of_word(index: Ints) -> Bools:  # (B, b, n)

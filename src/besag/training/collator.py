@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from besag.arrays import Bools, Ints
 from besag.errors import BesagError
 from besag.masks import Masking, Passages, Replacement, law, ordinary_ids, rate_named
-from besag.masks.law import Adaptive, Law, Statistics
-from besag.masks.passages import Bools, Ints
+from besag.masks.law import Adaptive, MaskLaw, Statistics
 from besag.masks.rates import Rate
 from besag.training.data.words import Words
 
@@ -62,7 +62,7 @@ class MaskingCollator:
     def __init__(
         self,
         tokenizer: Any,
-        law: str | Law = "whole_word",
+        law: str | MaskLaw = "whole_word",
         rate: float | Rate = 0.3,
         *,
         options: Mapping[str, Any] | None = None,
@@ -223,7 +223,7 @@ class MaskingCollator:
         return padded
 
 
-def _named(chosen: str | Law, options: Mapping[str, Any] | None) -> Law:
+def _named(chosen: str | MaskLaw, options: Mapping[str, Any] | None) -> MaskLaw:
     if isinstance(chosen, str):
         return law(chosen, **(options or {}))
     if options:

@@ -7,9 +7,10 @@ import pytest
 from tests import tokenizers
 
 from besag import masks
+from besag.arrays import Bools, Floats
 from besag.errors import BesagError
-from besag.masks.law import Law
-from besag.masks.passages import Bools, Floats, Passages
+from besag.masks.law import MaskLaw
+from besag.masks.passages import Passages
 from besag.training.data.assembly import MULTIPLE, Maker, Parts, Template
 from besag.training.data.sources import Document
 from besag.training.data.tokens import tokenise
@@ -17,7 +18,7 @@ from besag.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
-class Nothing(Law):
+class Nothing(MaskLaw):
     """Hides no token at all."""
 
     name = "nothing"

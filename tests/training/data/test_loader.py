@@ -20,9 +20,9 @@ from besag import masks
 from besag.errors import BesagError
 from besag.masks.law import Adaptive
 from besag.masks.uniform import Uniform
+from besag.training.data.batch_plan import BatchPlan
 from besag.training.data.cache import Cache, build_cache
-from besag.training.data.loader import Batches, Clock, Parts, indices, make_loader
-from besag.training.data.plan import Plan
+from besag.training.data.loader import BatchDataset, Clock, Parts, indices, make_loader
 from besag.training.data.sources import Document
 from besag.training.network.batch import Batch
 from besag.training.recipe import Data
@@ -41,22 +41,22 @@ def cache(tmp_path_factory: pytest.TempPathFactory, vocabulary: Vocabulary) -> C
     return build_cache([Document(text, None, "") for text in texts], vocabulary, tmp_path_factory.mktemp("c") / "c")
 
 
-Make = Callable[..., Batches]
+Make = Callable[..., BatchDataset]
 
 
 @pytest.fixture
 def make(cache: Cache, vocabulary: Vocabulary) -> Make:
     def made(
         *, clock: Clock | None = None, law: Any = None, unpadded: bool = True, static: bool = False, copies: int = 1
-    ) -> Batches:
+    ) -> BatchDataset:
         data = Data(max_length=32, batch_tokens=512)
-        plan = Plan(cache, data, special=2, seed=3, unpadded=unpadded, copies=copies)
+        plan = BatchPlan(cache, data, special=2, seed=3, unpadded=unpadded, copies=copies)
         rule = masks.Masking(
             law or masks.law("whole_word"),
             masks.rate_named("linear", 0.2, 0.6, 0.0),
             masks.Replacement(vocabulary.mask_id, 0.8, 0.1, 0.1, np.arange(5, vocabulary.size)),
         )
-        return Batches(plan, vocabulary, rule, clock or Clock(steps=100), seed=3, static=static)
+        return BatchDataset(plan, vocabulary, rule, clock or Clock(steps=100), seed=3, static=static)
 
     return made
 
@@ -192,12 +192,12 @@ def test_static_shapes(make: Make) -> None:
 
 def test_a_wrong_count_of_specials_is_refused(make: Make, cache: Cache, vocabulary: Vocabulary) -> None:
     good = make()
-    plan = Plan(cache, Data(max_length=32, batch_tokens=512), special=0, seed=0, unpadded=True)
+    plan = BatchPlan(cache, Data(max_length=32, batch_tokens=512), special=0, seed=0, unpadded=True)
     with pytest.raises(BesagError, match="room for 0 special tokens, there are 2"):
-        Batches(plan, vocabulary, good.maker.masking, Clock(steps=1), seed=0)
+        BatchDataset(plan, vocabulary, good.maker.masking, Clock(steps=1), seed=0)
 
 
-class Broken(Batches):
+class Broken(BatchDataset):
     def __getitem__(self, index: int) -> Any:
         raise BesagError("the text is bad at line 3")
 
@@ -222,7 +222,7 @@ def test_a_worker_that_died_while_it_handed_over(
         next(iter(make_loader(make(), indices(0), 0, False)))
 
 
-def run(batches: Batches, told: Any) -> None:
+def run(batches: BatchDataset, told: Any) -> None:
     """A run in a process of its own: tells its workers' numbers, and when it is interrupted or what ended it."""
     os.setsid()
     interrupted: list[int] = []

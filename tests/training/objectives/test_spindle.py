@@ -98,7 +98,7 @@ def test_every_schedule_falls_from_one_to_zero() -> None:
     counts = torch.tensor([10**6, 10**4, 100, 1, 0], dtype=torch.float64)
     time = torch.linspace(0, 1, 400, dtype=torch.float64)[:, None]
     for strength in (0.1, 0.3, 3.0):
-        bend = spindle.bends(counts, strength)
+        bend = spindle.curvatures(counts, strength)
         gone = masked_by(time, bend)
         assert (gone.diff(dim=0) > 0).all()
         torch.testing.assert_close(gone[0], torch.zeros(5, dtype=torch.float64))
@@ -109,7 +109,7 @@ def test_every_schedule_falls_from_one_to_zero() -> None:
     information = -(counts[:4] / counts.sum()).log()
     mean = float((counts[:4] / counts.sum() * information).sum())
     by_hand = [max(-0.9 / pi, min(0.9 / pi, 0.1 * (1 - mean / float(value)))) for value in information]
-    assert spindle.bends(counts, 0.1)[:4].tolist() == pytest.approx(by_hand)
+    assert spindle.curvatures(counts, 0.1)[:4].tolist() == pytest.approx(by_hand)
 
 
 def test_prepare_takes_the_counts_of_the_corpus() -> None:

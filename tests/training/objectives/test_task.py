@@ -46,7 +46,7 @@ def batch(first: int = 7, rows: int = 2) -> Batch:
 
 def test_the_total_is_the_objective_and_the_weighted_task():
     both, one = mixture(weight=0.25), batch()
-    both.encoder.watched = True  # somebody wants to know how each token fared
+    both.encoder.watched = True  # somebody wants to know how each token was predicted
     loss = both(one)
     alone = both.objective(one)
     chosen = both.examples_beside(one)

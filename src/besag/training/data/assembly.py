@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from besag.arrays import Bools, Ints
 from besag.errors import BesagError
 from besag.masks import Masking
 from besag.masks.law import Adaptive
-from besag.masks.passages import Bools, Ints, Passages
+from besag.masks.passages import Passages
 from besag.training.data.tokens import IN_SPAN, SPAN, WORD, width
 from besag.training.network.batch import Batch, Layout
 from besag.training.network.tiles import TILE, cut

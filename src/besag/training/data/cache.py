@@ -28,9 +28,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from besag.arrays import Ints
 from besag.errors import BesagError
 from besag.masks.law import Statistics
-from besag.masks.passages import Ints
 from besag.training.data import sources
 from besag.training.data.sources import Document, Which
 from besag.training.data.tokens import dtype_of, tokenised, width

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from besag.masks.passages import Floats, Ints
+from besag.arrays import Floats, Ints
 from besag.training.data.tokens import SENTENCE
 
 SHORTEST = 8  # tokens, special ones counted: the shortest target of a segment

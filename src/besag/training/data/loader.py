@@ -4,7 +4,7 @@ A batch is a function of its index alone (and of progress, where a rate follows 
 workers gives the same batches, and a resumed run asks for the index it stopped at.
 
 A law that adapts to the run is not asked by workers, which do not see what it learned: they hand over `Parts`, and the
-process that trains calls `Batches.mask`.
+process that trains calls `BatchDataset.mask`.
 """
 
 from __future__ import annotations
@@ -19,23 +19,30 @@ from besag.errors import BesagError
 from besag.masks import Masking
 from besag.masks.passages import Passages
 from besag.training.data.assembly import Maker, Parts, Template
+from besag.training.data.batch_plan import BatchPlan
 from besag.training.data.clock import Clock, indices
-from besag.training.data.plan import Plan
 from besag.training.data.stream import StreamBatches
 from besag.training.network.batch import Batch
 from besag.training.network.tiles import best_order
 from besag.vocabulary import Vocabulary
 
-__all__ = ["Batches", "Clock", "Parts", "StreamBatches", "Template", "indices", "make_loader"]
+__all__ = ["BatchDataset", "Clock", "Parts", "StreamBatches", "Template", "indices", "make_loader"]
 
 PREFETCH = 4  # batches a worker is ahead
 
 
-class Batches(Dataset[Batch | Parts]):
+class BatchDataset(Dataset[Batch | Parts]):
     """Batch `index` of the run; `static` shapes need an unpadded plan."""
 
     def __init__(
-        self, plan: Plan, vocabulary: Vocabulary, masking: Masking, clock: Clock, *, seed: int, static: bool = False
+        self,
+        plan: BatchPlan,
+        vocabulary: Vocabulary,
+        masking: Masking,
+        clock: Clock,
+        *,
+        seed: int,
+        static: bool = False,
     ) -> None:
         self.plan, self.clock = plan, clock
         template = Template(vocabulary)
@@ -82,7 +89,7 @@ class Loader(DataLoader[Any]):
             raise RuntimeError("a DataLoader worker died: killed, or out of memory.") from failure
 
 
-def make_loader(batches: Batches | StreamBatches, order: indices, workers: int, pin: bool) -> Loader:
+def make_loader(batches: BatchDataset | StreamBatches, order: indices, workers: int, pin: bool) -> Loader:
     """Prepare the batches of `order` in `workers` processes (0: this one), one after the other.
 
     A stream has one worker at most, and none where it reads standard input, which other processes do not have. A worker
@@ -96,7 +103,7 @@ def make_loader(batches: Batches | StreamBatches, order: indices, workers: int, 
     return Loader(
         batches,
         batch_size=None,
-        sampler=order if isinstance(batches, Batches) else None,
+        sampler=order if isinstance(batches, BatchDataset) else None,
         num_workers=workers,
         pin_memory=pin,
         persistent_workers=workers > 0,

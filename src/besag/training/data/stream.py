@@ -14,13 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from torch.utils.data import IterableDataset
 
+from besag.arrays import Ints
 from besag.errors import BesagError
 from besag.masks import Masking
-from besag.masks.passages import Ints, Passages
+from besag.masks.passages import Passages
 from besag.training.data import cuts
 from besag.training.data.assembly import Maker, Parts, Template
+from besag.training.data.batch_plan import bucketed, full, scattered
 from besag.training.data.clock import Clock, indices
-from besag.training.data.plan import bucketed, full, scattered
 from besag.training.data.sources import STDIN, documents
 from besag.training.data.tokens import Tokens, tokenised
 from besag.training.network.batch import Batch

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from besag.arrays import Bools, Ints
 from besag.errors import BesagError
-from besag.masks.passages import Bools, Ints
 from besag.training.data.sentences import sentences
 from besag.training.data.sources import Document
 from besag.vocabulary import Vocabulary

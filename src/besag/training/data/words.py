@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from besag.masks.passages import Bools, Ints
+from besag.arrays import Bools, Ints
 from besag.vocabulary import Vocabulary
 
 BEGINS = ("▁", "Ġ")

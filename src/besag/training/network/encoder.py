@@ -30,7 +30,7 @@ class Encoder(nn.Module):
         self.mask_id, self.pad_id, self.special_ids = mask_id, pad_id, special_ids
         self.width: int = model.config.vocab_size
         self.ragged = ragged
-        self.watched = False  # does anybody want to know how each predicted token fared?
+        self.watched = False  # does anybody want to know how each asked token was predicted?
         self.offset = first_position(model)
         self._accepts = frozenset(inspect.signature(self.body.forward).parameters)
         self._head = Head(model, precise=False)

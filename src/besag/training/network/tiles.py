@@ -7,11 +7,10 @@ then some 99 % full, where one sequence a tile would leave two thirds of it empt
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from besag.arrays import Ints
 
 TILE = 128
-
-Ints = NDArray[np.int64]
 
 
 def best_order(lengths: Ints) -> Ints:

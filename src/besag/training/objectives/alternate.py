@@ -60,9 +60,9 @@ class Alternate(Objective):
         return self._causal(batch) if self.is_causal(batch.step, batch.progress) else self._masked(batch)
 
     def _masked(self, batch: Batch) -> Loss:
-        losses, fared = predict(self.encoder, self.encoder.states(batch.inputs, batch.layout), batch)
+        losses, guesses = predict(self.encoder, self.encoder.states(batch.inputs, batch.layout), batch)
         total = (losses * batch.weight).sum()
-        return Loss(total, {"masked_loss": (total / batch.weight.sum().clamp(min=1)).detach()}, fared)
+        return Loss(total, {"masked_loss": (total / batch.weight.sum().clamp(min=1)).detach()}, guesses)
 
     def _causal(self, batch: Batch) -> Loss:
         target = (batch.free & (batch.layout.column > 0)).nonzero()[:, 0]  # (M,)

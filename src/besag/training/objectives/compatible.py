@@ -61,11 +61,11 @@ class Compatible(Objective):
 
     def forward(self, batch: Batch) -> Loss:
         states = self.encoder.states(batch.inputs, batch.layout)  # (T, H)
-        losses, fared = predict(self.encoder, states, batch)
+        losses, guesses = predict(self.encoder, states, batch)
         total, count = (losses * batch.weight).sum(), batch.weight.sum()
         minors = self.draw(states, batch)
         if len(minors.i) == 0:
-            return Loss(total, {}, fared)
+            return Loss(total, {}, guesses)
         first, second = self.log_odds(batch, minors)  # (P,), (P,)
         price = F.smooth_l1_loss(first, second)
         with torch.no_grad():
@@ -73,7 +73,7 @@ class Compatible(Objective):
                 "incompatibility": (first - second).abs().mean(),
                 "dependence": (first.abs() + second.abs()).mean() / 2,
             }
-        return Loss(total + self.weight * price * count, logs, fared)
+        return Loss(total + self.weight * price * count, logs, guesses)
 
     @torch.no_grad()
     def draw(self, states: Tensor, batch: Batch) -> Minors:

@@ -20,7 +20,7 @@ from besag.errors import BesagError
 from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
 from besag.training.network.networks import found
-from besag.training.objectives.mdlm import fared
+from besag.training.objectives.mdlm import predictions
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, cross_entropy
 from besag.vocabulary import Vocabulary
 
@@ -92,7 +92,7 @@ class Distil(Objective):
                 "masked_loss": (hard * batch.weight).sum() / count,
                 "teacher_kl": (soft * batch.weight).sum() / count,
             }
-        return Loss((losses * batch.weight).sum(), logs, fared(self.encoder, target, hard, logits))
+        return Loss((losses * batch.weight).sum(), logs, predictions(self.encoder, target, hard, logits))
 
     def meet(self, vocabulary: Vocabulary) -> None:
         """Refuse a teacher that has another token anywhere than the student, whose vocabulary this is."""

@@ -95,7 +95,7 @@ class Electra(Objective):
                 model.save_pretrained(Path(folder) / name)
 
     def forward(self, batch: Batch) -> Loss:
-        guessed, fared, replaced = self.replace(batch)
+        guessed, guesses, replaced = self.replace(batch)
         states = self.encoder.states(replaced, batch.layout)  # (T, H)
         judged = self.detector(states[batch.free])[:, 0].float()  # (F,) logit of "replaced"
         truth = (replaced != batch.ids)[batch.free]
@@ -111,17 +111,17 @@ class Electra(Objective):
                 "replaced": truth.float().mean(),
             }
         if self.mlm_weight > 0:
-            losses, fared = predict(self.encoder, self.encoder.states(batch.inputs, batch.layout), batch)
+            losses, guesses = predict(self.encoder, self.encoder.states(batch.inputs, batch.layout), batch)
             own = (losses * batch.weight).sum()
             total = total + self.mlm_weight * own
             logs["mlm"] = own.detach() / count
-        return Loss(total, logs, fared)
+        return Loss(total, logs, guesses)
 
     def replace(self, batch: Batch) -> tuple[Tensor, Predicted | None, Tensor]:
-        """The generator's loss at each asked token (M,), how it fared, and the text with its draws in it (T,)."""
+        """The generator's loss at each asked token (M,), how it was predicted, the text with its draws (T,)."""
         states = self.generator.states(batch.inputs, batch.layout)  # (T, H)
         self.generator.watched = self.encoder.watched
-        losses, fared = predict(self.generator, states, batch)
+        losses, guesses = predict(self.generator, states, batch)
         hidden = (batch.inputs == self.encoder.mask_id) & batch.free
         hidden[batch.asked[batch.weight > 0]] = True
         places = hidden.nonzero()[:, 0]
@@ -129,7 +129,7 @@ class Electra(Objective):
         height = draws.uniform(self.seed, DRAW, batch.draw[row], place)
         with torch.no_grad():
             drawn = draw(self.generator, states.detach()[places], height)
-        return losses, fared, batch.inputs.index_put((places,), drawn)
+        return losses, guesses, batch.inputs.index_put((places,), drawn)
 
 
 def draw(generator: Encoder, rows: Tensor, height: Tensor) -> Tensor:  # (K, H), (K,) -> (K,)

@@ -59,5 +59,5 @@ class LateMask(Objective):
         whole = embedded.to(torch.promote_types(embedded.dtype, early.dtype))
         whole = whole.index_put((shown.nonzero()[:, 0],), early.to(whole.dtype))
         states = self.layered.run(whole, batch.layout, self.after)
-        losses, fared = predict(self.encoder, states, batch)
-        return Loss((losses * batch.weight).sum(), {}, fared)
+        losses, guesses = predict(self.encoder, states, batch)
+        return Loss((losses * batch.weight).sum(), {}, guesses)

@@ -62,8 +62,8 @@ class MAE(Objective):
         shown, layout = shown_alone(self.encoder, batch, plain)
         encoded = self.encoder.states(batch.inputs[shown], layout)  # (S, H)
         whole = self.gap.to(encoded.dtype).repeat(len(shown), 1).index_put((shown.nonzero()[:, 0],), encoded)
-        losses, fared = predict(self.encoder, self._decode(whole, batch.layout, ~plain[batch.layout.row]), batch)
-        return Loss((losses * batch.weight).sum(), {}, fared)
+        losses, guesses = predict(self.encoder, self._decode(whole, batch.layout, ~plain[batch.layout.row]), batch)
+        return Loss((losses * batch.weight).sum(), {}, guesses)
 
     def _decode(self, states: Tensor, layout: Layout, which: Tensor) -> Tensor:  # (T, H)
         """The decoder's states at `which` (T,), whole passages; elsewhere the encoder's own."""

@@ -30,7 +30,7 @@ from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
 from besag.training.objectives import draws
 from besag.training.objectives.distil import Teacher, divergence
-from besag.training.objectives.mdlm import fared
+from besag.training.objectives.mdlm import predictions
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, cross_entropy
 
 PLACE = 75  # stream of noise
@@ -77,7 +77,7 @@ class Maskless(Objective):
             summed = (losses * batch.weight).sum()
             total = total + self.weight * summed
             logs["masked_loss"] = (summed / batch.weight.sum().clamp(min=1)).detach()
-            seen = fared(self.encoder, target, losses, logits)
+            seen = predictions(self.encoder, target, losses, logits)
         return Loss(total, logs, seen)
 
     def _asked(self, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -67,7 +67,7 @@ class MDLM(Objective):
         losses = cross_entropy(logits, target)
         total = per_token((losses * weight[asked]).sum(), batch)
         logs = {"masked_loss": losses.detach().sum() / max(len(asked), 1)}
-        return Loss(total, logs, fared(self.encoder, target, losses, logits))
+        return Loss(total, logs, predictions(self.encoder, target, losses, logits))
 
     def corrupt(self, free: Tensor, layout: Layout, draw: Tensor) -> tuple[Tensor, Tensor]:
         """(T,) which tokens are masked, (T,) the weight of each that is."""
@@ -115,8 +115,8 @@ def per_token(total: Tensor, batch: Batch, count: Tensor | int | None = None) ->
     return total * (batch.weight.sum() / (count.clamp(min=1) if isinstance(count, Tensor) else max(count, 1)))
 
 
-def fared(encoder: Encoder, target: Tensor, losses: Tensor, logits: Tensor) -> Predicted | None:
-    """How each target fared, if anybody wants to know."""
+def predictions(encoder: Encoder, target: Tensor, losses: Tensor, logits: Tensor) -> Predicted | None:
+    """How each target was predicted, if anybody wants to know."""
     if not encoder.watched:
         return None
     return Predicted(target, losses.detach(), logits.detach().argmax(-1) == target)

@@ -13,5 +13,5 @@ class MLM(Objective):
 
     def forward(self, batch: Batch) -> Loss:
         states = self.encoder.states(batch.inputs, batch.layout)  # (T, H)
-        losses, fared = predict(self.encoder, states, batch)
-        return Loss((losses * batch.weight).sum(), {}, fared)
+        losses, guesses = predict(self.encoder, states, batch)
+        return Loss((losses * batch.weight).sum(), {}, guesses)

@@ -19,7 +19,7 @@ from besag.training.network.encoder import Encoder
 
 
 class Predicted(NamedTuple):
-    """How each asked token fared, for laws that adapt and for the log; never differentiated."""
+    """How each asked token was predicted, for laws that adapt and for the log; never differentiated."""
 
     ids: Tensor  # (M,)
     losses: Tensor  # (M,) nats
@@ -64,7 +64,7 @@ def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:  # (M, V), (M,) -> 
 
 
 def predict(encoder: Encoder, states: Tensor, batch: Batch) -> tuple[Tensor, Predicted | None]:
-    """The loss of each asked token (M,) from the hidden states (T, H), and, if anybody wants to know, how it fared."""
+    """The loss of each asked token (M,) from the hidden states (T, H), and how it was predicted, if that is wanted."""
     target, rows = batch.ids[batch.asked], states[batch.asked]
     if not encoder.watched:
         return encoder.losses(rows, target), None

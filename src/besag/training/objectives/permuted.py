@@ -65,10 +65,10 @@ class Permuted(Objective):
         unrolled = unroll(batch, asked, rank, self.encoder.mask_id)
         states = self.encoder.states(unrolled.ids, unrolled.layout, seen=unrolled.seen)  # (U, H)
         queries = torch.zeros_like(batch.asked).masked_scatter(real, unrolled.queries)  # (M,)
-        losses, fared = predict(self.encoder, states, batch._replace(ids=unrolled.truth, asked=queries))
+        losses, guesses = predict(self.encoder, states, batch._replace(ids=unrolled.truth, asked=queries))
         first = losses.detach()[real][rank == 0]
         logs = {"first": first.mean()} if len(first) else {}
-        return Loss((losses * batch.weight).sum(), logs, fared)
+        return Loss((losses * batch.weight).sum(), logs, guesses)
 
     def order(self, batch: Batch, asked: Tensor) -> Tensor:  # (A,)
         """The turn of each asked token among those of its passage, from 0."""

@@ -34,12 +34,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from besag.errors import BesagError
-from besag.masks.bends import bends
 from besag.masks.law import Statistics
+from besag.masks.token_schedules import curvatures
 from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
 from besag.training.objectives import draws
-from besag.training.objectives.mdlm import checked_floor, fared, per_token, without
+from besag.training.objectives.mdlm import checked_floor, per_token, predictions, without
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective
 
 TIME, HIDE = 68, 69  # streams of noise
@@ -82,7 +82,7 @@ class Spindle(Objective):
         known[: len(counts)] = counts.double().cpu()
         if not float(known.sum()) > 0:
             raise BesagError("the counts are all zero, so no token says more than another")
-        self.bend.copy_(bends(known, self.strength))
+        self.bend.copy_(curvatures(known, self.strength))
         self.prepared = True
 
     def forward(self, batch: Batch) -> Loss:
@@ -98,7 +98,7 @@ class Spindle(Objective):
         logits = without(self.encoder.logits(states[asked]), self.encoder.mask_id)
         losses, plain = self.losses(logits, target, time[row[asked]])
         logs = {"masked_loss": plain.detach().sum() / max(len(asked), 1)}
-        return Loss(per_token(losses.sum(), batch), logs, fared(self.encoder, target, plain, logits))
+        return Loss(per_token(losses.sum(), batch), logs, predictions(self.encoder, target, plain, logits))
 
     def losses(self, logits: Tensor, target: Tensor, time: Tensor) -> tuple[Tensor, Tensor]:
         """What each masked token adds to the bound at its time (M,), and its cross-entropy (M,)."""

@@ -28,7 +28,7 @@ from besag.errors import BesagError
 from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
 from besag.training.objectives import draws
-from besag.training.objectives.mdlm import fared, per_token
+from besag.training.objectives.mdlm import per_token, predictions
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, cross_entropy
 from besag.vocabulary import Vocabulary
 
@@ -94,7 +94,7 @@ class Unroll(Objective):
                 inputs = batch.ids.index_put((places,), self.chosen(logits.detach(), places, batch, stage))
         mean = torch.stack(stages).mean()
         logs = {f"stage_{number + 1}_loss": loss.detach() for number, loss in enumerate(stages)}
-        return Loss(per_token(mean, batch, 1), logs, fared(self.encoder, target, losses, logits))
+        return Loss(per_token(mean, batch, 1), logs, predictions(self.encoder, target, losses, logits))
 
     def corrupted(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """(T,) the first input, (T,) which of its tokens were chosen (some are shown as they were)."""

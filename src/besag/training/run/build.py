@@ -22,10 +22,10 @@ from besag import masks
 from besag.conditionals import loading
 from besag.errors import BesagError
 from besag.hardware import choose_dtype
-from besag.masks.law import Law, Statistics
+from besag.masks.law import MaskLaw, Statistics
+from besag.training.data.batch_plan import BatchPlan
 from besag.training.data.cache import Cache, prepare
-from besag.training.data.loader import Batches, Clock, StreamBatches, Template, indices, make_loader
-from besag.training.data.plan import Plan
+from besag.training.data.loader import BatchDataset, Clock, StreamBatches, Template, indices, make_loader
 from besag.training.data.sources import STDIN, NoDocuments, Which
 from besag.training.network import adapt, networks
 from besag.training.network.encoder import Encoder
@@ -49,7 +49,7 @@ class Built:
     encoder: Encoder
     objective: Objective
     masking: masks.Masking
-    batches: Batches | StreamBatches
+    batches: BatchDataset | StreamBatches
     clock: Clock
     train: Cache | None  # the corpus, tokenised; None where it is a stream
     valid: Cache | None  # held-out text; None where nothing is held out
@@ -220,7 +220,7 @@ class Text:
 
 def _batches(
     recipe: Recipe, vocabulary: Vocabulary, data: Text, masking: masks.Masking, ragged: bool, ranks: Ranks
-) -> tuple[Batches | StreamBatches, Clock]:
+) -> tuple[BatchDataset | StreamBatches, Clock]:
     schedule, run, copies = recipe.schedule, recipe.run, recipe.masking.copies
     clock = Clock(schedule.steps, schedule.tokens, run.accumulate, ranks.world)
     unpadded = ragged if recipe.data.lengths == "auto" else recipe.data.lengths == "unpadded"
@@ -231,8 +231,8 @@ def _batches(
         )
         return streamed, clock
     special = Template(vocabulary).size
-    plan = Plan(data.train, recipe.data, special=special, seed=run.seed, unpadded=unpadded, copies=copies)
-    return Batches(plan, vocabulary, masking, clock, seed=run.seed, static=static), clock
+    plan = BatchPlan(data.train, recipe.data, special=special, seed=run.seed, unpadded=unpadded, copies=copies)
+    return BatchDataset(plan, vocabulary, masking, clock, seed=run.seed, static=static), clock
 
 
 # ---- masks and loss
@@ -241,7 +241,7 @@ def _batches(
 def _masking(recipe: Recipe, vocabulary: Vocabulary, encoder: Encoder, data: Text, ranks: Ranks) -> masks.Masking:
     said = recipe.masking
     law = masks.law(said.law, **said.options)
-    if type(law).prepare is not Law.prepare:  # a pass over the corpus, made once
+    if type(law).prepare is not MaskLaw.prepare:  # a pass over the corpus, made once
         law = ranks.made_once(lambda: law.prepare(data.statistics()))
     replacement = masks.Replacement(
         encoder.mask_id,

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from besag.arrays import Floats
 from besag.errors import BesagError, require
 from besag.training.run import logs
 
@@ -35,8 +35,6 @@ COMPATIBILITY = ("rectangle_deviation", "rectangle_dependence", "mutual_informat
 WIDE = 30.0  # values that differ by such a factor stand on a logarithmic axis
 SHARE = 0.01  # of a run's time that live drawing may take
 SECONDS = 20.0  # between two live drawings, at least
-
-Floats = NDArray[np.float64]
 
 
 class Panel(NamedTuple):

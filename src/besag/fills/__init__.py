@@ -1,0 +1,1 @@
+"""The likeliest fillings of all masks of a text, taken together."""

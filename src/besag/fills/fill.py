@@ -1,0 +1,278 @@
+"""The likeliest fillings of all masks of a text together, and how sure one can be that they are.
+
+| masks | what is compared | exact |
+|---|---|---|
+| 1 | the model's own row | yes |
+| 2 | the joint of the pair over all tokens of text, or over candidate sets where that would take long | over those |
+| 3 or more | the block joint over candidate sets of ten tokens or more, where that takes seconds | over those |
+| too many for that | what a beam search over the chain of pair blocks meets (`beam.py`) | no |
+
+Filling each mask by its own likeliest token compares nothing: the tokens need not go together. Knows which of these is
+affordable and says which was used.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from besag import noise
+from besag.conditionals.contract import require_both_sides
+from besag.engine import Engine, Plan, Request
+from besag.errors import BesagError, nearest
+from besag.fills.beam import beam_search
+from besag.joints import block_show
+from besag.joints.asking import unaries
+from besag.joints.block import block_joint
+from besag.joints.block_asking import affordable
+from besag.joints.candidates import Candidates, Kind, automatic, outcome_ids, read_words, shown
+from besag.joints.pair import PairJoint
+from besag.joints.registry import CONSTRUCTIONS, construction
+from besag.places.filling import Filling, filled
+from besag.places.places import Places, Token, find
+from besag.reductions import Row
+from besag.results.tables import wrapped
+from besag.results.words import quoted
+from besag.scores.ag_chain import JOINTS, AgChain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+ENOUGH = 10  # candidates of each mask below which a block is worth less than a search
+WIDTH = 16  # of a beam
+BEAM_OPTIONS = ("box", "weights")
+
+
+class Found(NamedTuple):
+    """Token ids and log-probabilities, likeliest first, and what they are."""
+
+    ids: Sequence[tuple[int, ...]]
+    log_probs: Sequence[float]
+    how: str
+    lost: tuple[float, ...] | None
+    status: str = "ok"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fill:
+    """The likeliest fillings of the masks of a text, likeliest first; iterate over it, or index it."""
+
+    text: str  # as it was given
+    rows: tuple[Filling, ...]
+    how: str  # over what they are the likeliest, and whether that is certain
+    lost: tuple[float, ...] | None  # the mass of each place that was not looked at; None where a beam searched
+    method: str
+    status: str  # "ok", or why the numbers are not final
+    model: str
+    dtype: str
+
+    @property
+    def best(self) -> str:
+        """The text with its likeliest filling."""
+        return self.rows[0].text
+
+    @property
+    def told(self) -> list[str]:
+        """What a reader must know about the numbers, most important first."""
+        unfinished = [] if self.status == "ok" else [self.status.upper()]
+        return [*unfinished, self.how, f"method {self.method}", self.model, self.dtype]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, rank: int) -> Filling:
+        return self.rows[rank]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "fillings": [block_show.record(row) for row in self.rows],
+            "how": self.how,
+            "lost": None if self.lost is None else list(self.lost),
+            "method": self.method,
+            "status": self.status,
+            "unit": "nats",
+            "model": self.model,
+            "dtype": self.dtype,
+        }
+
+    def to_pandas(self) -> DataFrame:
+        """One row a filling; `frame.attrs` says what the numbers are."""
+        frame = block_show.frame_of(self.rows)
+        frame.attrs.update(
+            {name: getattr(self, name) for name in ("text", "how", "method", "status", "model", "dtype")}
+        )
+        return frame
+
+    def __repr__(self) -> str:
+        width = shutil.get_terminal_size().columns
+        rows = block_show.rows_of([(str(rank), row) for rank, row in enumerate(self.rows, 1)], None, width)
+        return f"{quoted(self.text)}\n\n{rows}\n\n{wrapped(self.told, width)}"
+
+    def _repr_html_(self) -> str:
+        return block_show.page(self.text, self.rows, None, self.told)
+
+
+def fill(
+    engine: Engine,
+    text: str,
+    k: int = 5,
+    *,
+    method: str = "ag",
+    candidates: Candidates | Literal["auto"] = "auto",
+    outcomes: Kind = "text",
+    beam: int | None = None,
+    sample: bool = False,
+    seed: int = 0,
+    **options: Any,
+) -> Fill:
+    """The k likeliest fillings of all masks of the text, taken together, or (`sample`) k independent draws of them.
+
+    `method` is a construction of joints; of two masks any, of more "ag". `candidates` limits what may stand at each
+    mask: how many of the likeliest tokens, "all", or a list of words for each mask. `beam` searches with so many
+    hypotheses instead of comparing all. Further options belong to the construction, or to `ag_chain` for a beam.
+    """
+    model = engine.conditionals
+    for name, value in (("k", k), ("beam", beam)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise BesagError(f"{name}={value!r}: give a whole number of at least 1")
+    if beam is not None and candidates != "auto":
+        raise BesagError(f"beam={beam} and candidates={candidates!r}: a beam chooses its own candidates (box=…)")
+    if beam is not None and sample:
+        raise BesagError(f"beam={beam} searches for the likeliest fillings and draws none: leave out beam or sample")
+    require_both_sides(model, "filling")
+    CONSTRUCTIONS.find(method)
+    places = find(model.vocabulary, text, max_length=None if beam else model.max_length)  # a beam reads in windows
+    masks = _Masks(engine, places, k, method, candidates, outcomes, seed if sample else None, options)
+    found = masks.compare() if beam is None or len(places.at) == 1 else masks.search(beam)
+    rows = tuple(
+        Filling(
+            tuple(Token.of(model.vocabulary, id) for id in ids),
+            filled(model.vocabulary, places.encoded, places.positions, ids),
+            log_prob,
+            float(np.exp(log_prob)),
+        )
+        for ids, log_prob in zip(found.ids, found.log_probs, strict=True)
+    )
+    return Fill(text, rows, found.how, found.lost, method, found.status, model.name, masks.dtype)
+
+
+@dataclass(frozen=True)
+class _Masks:
+    """The masks of one text, and what is wanted of them."""
+
+    engine: Engine
+    places: Places
+    k: int
+    method: str
+    candidates: Candidates | Literal["auto"]
+    outcomes: Kind
+    seed: int | None  # of draws; None: the likeliest
+    options: dict[str, Any]
+
+    @property
+    def dtype(self) -> str:
+        return str(self.engine.conditionals.dtype).removeprefix("torch.")
+
+    def compare(self) -> Found:
+        model, masks = self.engine.conditionals, len(self.places.at)
+        if masks <= 2:
+            return self.one() if masks == 1 else self.two()
+        few = affordable(model, self.places) < min(ENOUGH, model.width)
+        if self.candidates == "auto" and few and self.seed is not None:
+            raise BesagError(
+                f"{masks} masks are too many for one joint to draw from: say fewer candidates than {ENOUGH}, or draw "
+                "them one after the other (lm.sample, besag sample)"
+            )
+        return self.search(WIDTH) if self.candidates == "auto" and few else self.several()
+
+    def one(self) -> Found:
+        model, places = self.engine.conditionals, self.places
+        for option in self.options:
+            raise BesagError(f"one mask needs no joint, so there is no option {option!r}")
+        allowed = outcome_ids(model, self.outcomes)
+        what = f"all {len(allowed):,} {self.tokens}"
+        if not isinstance(self.candidates, int | str):  # the likeliest of a row are among all of it
+            [allowed] = read_words(model.vocabulary, places, allowed, self.candidates)
+            what = f"{len(allowed):,} candidates"
+
+        def plan() -> Plan[NDArray[np.float64]]:
+            answers = yield Request((Row(),), shown(model, places), np.zeros(1, np.int64), np.array(places.at))
+            return np.asarray(answers["row"][0, allowed], np.float64)
+
+        log_probs = next(self.engine.run([plan()]))
+        total = np.logaddexp.reduce(log_probs)
+        best = np.lexsort((allowed, -log_probs))[: self.k]
+        if self.seed is not None:
+            heights = noise.uniform(self.seed, noise.DRAW, np.arange(self.k))
+            best = np.searchsorted(np.cumsum(np.exp(log_probs - total)), heights, side="right").clip(
+                max=len(allowed) - 1
+            )
+        lost = (-float(np.expm1(min(total, 0.0))),)
+        log_probs = (log_probs - total)[best]
+        return Found([(int(allowed[x]),) for x in best], log_probs.tolist(), self.exact(what, lost), lost)
+
+    def two(self) -> Found:
+        model, candidates = self.engine.conditionals, self.candidates
+        if candidates == "auto":
+            candidates = automatic(model, self.places)
+        how = construction(self.method, **self.options)
+        pair = unaries(self.engine, self.places, outcomes=self.outcomes, candidates=candidates)
+        joint = PairJoint.build(self.places, pair, how, vocabulary=model.vocabulary, model=model.name, dtype=self.dtype)
+        lost = pair.lost.hidden_a, pair.lost.hidden_b
+        if self.seed is None:
+            found = [((best.a.id, best.b.id), best.log_prob) for best in joint.top(self.k)]
+        else:
+            found = [((a.id, b.id), joint.log_prob(a, b)) for a, b in joint.sample(self.k, self.seed)]
+        what = f"all pairs of {len(pair.ids_a):,} {self.tokens}" if candidates == "all" else _sets(pair.shape)
+        ids, log_probs = [pair for pair, _ in found], [log_prob for _, log_prob in found]
+        return Found(ids, log_probs, self.exact(what, lost), lost, joint.status)
+
+    def several(self) -> Found:
+        if self.method != "ag":
+            masks = len(self.places.at)
+            raise BesagError(
+                f"{masks} masks have a joint by 'ag' only, not by {self.method!r} (a beam: by 'stationary')"
+            )
+        joint = block_joint(
+            self.engine, self.places, outcomes=self.outcomes, candidates=self.candidates, **self.options
+        )
+        if self.seed is None:
+            found = [(best.tokens, best.log_prob) for best in joint.top(self.k)]
+        else:
+            found = [(tokens, joint.log_prob(*tokens)) for tokens in joint.sample(self.k, self.seed)]
+        ids, lost = [tuple(token.id for token in tokens) for tokens, _ in found], joint.lost.hidden
+        how = self.exact(_sets([len(part) for part in joint.ids]), lost)
+        return Found(ids, [log_prob for _, log_prob in found], how, lost, joint.status)
+
+    def search(self, width: int) -> Found:
+        if self.method not in JOINTS:
+            raise BesagError(f"a beam goes over blocks by {' or '.join(JOINTS)}, not by {self.method!r}")
+        for option in self.options:
+            if option not in BEAM_OPTIONS:
+                guess = nearest(option, BEAM_OPTIONS)
+                raise BesagError(f"a beam has no option {option!r}: it takes {', '.join(BEAM_OPTIONS)}.{guess}")
+        chain, width = AgChain(joint=self.method, **self.options), max(width, self.k)  # type: ignore[arg-type]
+        plan = beam_search(self.engine.conditionals, self.places, chain, width, self.outcomes)
+        ids, log_probs = next(self.engine.run([plan]))
+        blocks = "AG" if self.method == "ag" else self.method
+        how = f"beam search over the chain of {blocks} pair blocks: not guaranteed to be the best ({width} hypotheses)"
+        return Found([tuple(row) for row in ids[: self.k].tolist()], log_probs[: self.k].tolist(), how, None)
+
+    @property
+    def tokens(self) -> str:
+        return "text tokens" if self.outcomes == "text" else "tokens"
+
+    def exact(self, what: str, lost: tuple[float, ...]) -> str:
+        share = block_show.held(lost)
+        drawn = "exact" if self.seed is None else f"drawn, seed {self.seed}, from the joint"
+        return f"{drawn} over {what}" + (f", which hold {share} of the mass" if share else "")
+
+
+def _sets(sizes: Sequence[int]) -> str:
+    return f"candidate sets of {' × '.join(f'{size:,}' for size in sizes)}"

@@ -1,0 +1,1 @@
+"""How results tell themselves: words, aligned tables, colours, data."""

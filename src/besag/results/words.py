@@ -1,0 +1,38 @@
+"""Numbers and texts as sentences write them. Knows no result."""
+
+from __future__ import annotations
+
+import math
+
+
+def meaning(normalised: str) -> str:
+    """What the total is, in words."""
+    return f"a log-probability of {normalised}" if normalised else "not a probability"
+
+
+def quoted(text: str) -> str:
+    """A text as an error message quotes it: a long one not whole."""
+    return repr(text if len(text) <= 200 else f"{text[:120]} … {text[-60:]}")
+
+
+def number(value: float, places: int = 2) -> str:
+    """A number with a true minus sign."""
+    return f"{value:.{places}f}".replace("-", "−").replace("inf", "∞")
+
+
+def amount(value: float) -> str:
+    """A positive number such as a perplexity, of whatever size."""
+    return f"{value:,.2f}" if value < 1e6 else f"{value:.3g}".replace("inf", "∞")
+
+
+def counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def percent(prob: float) -> str:
+    return f"{prob:.2%}" if prob >= 1e-4 or prob == 0 else f"{100 * prob:.1e}%"
+
+
+def exponential(x: float) -> float:
+    """exp(x), infinite where it leaves the range of a float."""
+    return math.inf if x > 709.0 else math.exp(x)

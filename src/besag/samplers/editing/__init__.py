@@ -1,0 +1,1 @@
+"""Varying a text and editing it."""

@@ -1,0 +1,1 @@
+"""One file a kernel, and what several of them need. Importing `besag.samplers` registers them all."""

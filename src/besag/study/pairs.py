@@ -1,0 +1,179 @@
+"""The study: pairs of places drawn from texts, every construction of their joint, every metric.
+
+One `PairRow` a pair, in the order of the texts, as soon as it is done; `report.py` turns many of them into tables. With
+the whole vocabulary one pair runs at a time and its two tables are given back before the next; candidate sets of many
+pairs run together. Which pairs are drawn does not depend on the model's answers, so a study that was cut off goes on
+with `skip`, and the rows are the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Literal
+
+from besag.conditionals.contract import Conditionals
+from besag.engine import Engine, Plan
+from besag.errors import BesagError
+from besag.joints import asking, metrics, passes
+from besag.joints.comparison import usual
+from besag.joints.registry import Construction, construction
+from besag.joints.unaries import Unaries
+from besag.places.places import Places, find
+from besag.registry import label
+from besag.results.data import json_number
+from besag.study.pair_sampling import DISTANCES, Pair, Scheme, sample_pairs, schemes
+from besag.vocabulary import Encoded
+
+TEXTS = 256  # encoded at a time
+PAIRS = ("random", "contiguous")  # as in the paper
+
+Value = float | int | str
+
+
+@dataclass(frozen=True)
+class PairRow:
+    """All numbers of one pair, in nats. Where `status` is not "ok" there is no pair, and `status` says why."""
+
+    text: int  # its number, counted from 1
+    pairs: str  # how the pair was drawn: "random", "contiguous", "distance 4"
+    status: str = "ok"
+    a: int = -1  # positions, special tokens counted
+    b: int = -1
+    tokens: tuple[str, ...] = ()  # the text's own two tokens
+    length: int = 0  # of the text in tokens, special tokens counted
+    lost: tuple[float, ...] = ()  # see `Lost`
+    forced: tuple[bool, ...] = ()  # was the text's own token put into the candidate set from outside it?
+    incompatibility: float = math.nan  # Arnold-Press; nan where a conditional is 0
+    own_unary_nll: float = math.nan  # of the model's own conditionals
+    joints: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)  # construction → metric, fact, status
+
+    @property
+    def distance(self) -> int:
+        return abs(self.a - self.b)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For one line of JSON."""
+        joints = {name: {key: _json(value) for key, value in found.items()} for name, found in self.joints.items()}
+        numbers = {"incompatibility": _json(self.incompatibility), "own_unary_nll": _json(self.own_unary_nll)}
+        return {**vars(self), **numbers, "joints": joints}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> PairRow:
+        joints = {name: {key: _value(one) for key, one in numbers.items()} for name, numbers in found["joints"].items()}
+        sequences = {name: tuple(found[name]) for name in ("tokens", "lost", "forced")}
+        numbers = {name: _value(found[name]) for name in ("incompatibility", "own_unary_nll")}
+        return cls(**{**found, **sequences, **numbers, "joints": joints})
+
+
+def study(
+    engine: Engine,
+    texts: Iterable[str],
+    *,
+    pairs: Sequence[str] = PAIRS,
+    distances: Sequence[int] = DISTANCES,
+    per_text: int = 1,
+    seed: int = 0,
+    outcomes: Literal["text", "all"] = "text",
+    candidates: int | Literal["all"] = "all",
+    constructions: Iterable[str | Construction] | None = None,
+    skip: int = 0,
+) -> Iterator[PairRow]:
+    """Rows in the order of the texts: `per_text` of each kind of `pairs` for every text; the first `skip` passed over.
+
+    `outcomes="all"` lets special tokens stand at a place, as in the paper; `candidates` is the size of candidate sets.
+    """
+    if per_text < 1:
+        raise BesagError(f"per_text={per_text}: a study needs at least 1 pair a text")
+    if candidates != "all" and (not isinstance(candidates, int) or candidates < 2):
+        raise BesagError(f"candidates={candidates!r}: the size of the sets, at least 2, or 'all' for the vocabulary")
+    kinds = schemes(pairs, distances)
+    chosen = [construction(one) if isinstance(one, str) else one for one in constructions or usual()]
+    drawn = islice(_drawn(engine.conditionals, texts, kinds, per_text, seed), skip, None)
+    if candidates == "all":
+        return (_whole(engine, pair, encoded, outcomes, chosen) for pair, encoded in drawn)
+    plans = (_plan(engine.conditionals, pair, encoded, outcomes, candidates, chosen) for pair, encoded in drawn)
+    return engine.run(plans)
+
+
+def _drawn(
+    conditionals: Conditionals, texts: Iterable[str], kinds: Sequence[Scheme], per_text: int, seed: int
+) -> Iterator[tuple[Pair, Encoded]]:
+    vocabulary = conditionals.vocabulary
+    ordinary = asking.outcome_ids(conditionals, "text")
+    number, remaining = 0, iter(texts)
+    while batch := list(islice(remaining, TEXTS)):
+        for encoded in vocabulary.encode(batch):
+            number += 1
+            for pair in sample_pairs(
+                encoded, number, kinds, per_text=per_text, seed=seed, ordinary=ordinary,
+                mask_id=vocabulary.mask_id, max_length=conditionals.max_length,
+            ):  # fmt: skip
+                yield pair, encoded
+
+
+def _whole(
+    engine: Engine, pair: Pair, encoded: Encoded, outcomes: Literal["text", "all"], chosen: Sequence[Construction]
+) -> PairRow:
+    if pair.status != "ok":
+        return _row(pair, encoded)
+    places = _places(engine.conditionals, pair, encoded)
+    return _row(pair, encoded, asking.unaries(engine, places, outcomes=outcomes, candidates="all"), chosen)
+
+
+def _plan(
+    conditionals: Conditionals, pair: Pair, encoded: Encoded, outcomes: Literal["text", "all"], candidates: int,
+    chosen: Sequence[Construction],
+) -> Plan[PairRow]:  # fmt: skip
+    if pair.status != "ok":
+        return _row(pair, encoded)
+    places = _places(conditionals, pair, encoded)
+    unaries = yield from asking.plan(conditionals, places, outcomes=outcomes, candidates=candidates)
+    return _row(pair, encoded, unaries, chosen)
+
+
+def _places(conditionals: Conditionals, pair: Pair, encoded: Encoded) -> Places:
+    return find(conditionals.vocabulary, encoded.text, (pair.a, pair.b), conditionals.max_length)
+
+
+def _row(pair: Pair, encoded: Encoded, unaries: Unaries | None = None, chosen: Sequence[Construction] = ()) -> PairRow:
+    if unaries is None:
+        return PairRow(pair.text, str(pair.scheme), pair.status, length=len(encoded.ids))
+    return PairRow(
+        text=pair.text,
+        pairs=str(pair.scheme),
+        a=pair.a,
+        b=pair.b,
+        tokens=(encoded.tokens[pair.a], encoded.tokens[pair.b]),
+        length=len(encoded.ids),
+        lost=tuple(unaries.lost),
+        forced=unaries.forced,
+        incompatibility=_incompatibility(unaries),
+        own_unary_nll=metrics.own_unary_nll(unaries),
+        joints={label(one): _measured(unaries, one) for one in chosen},
+    )
+
+
+def _measured(unaries: Unaries, how: Construction) -> dict[str, Value]:
+    built = how.build(unaries)
+    return {**metrics.measure(unaries, built)._asdict(), **built.facts, "status": built.status}
+
+
+def _incompatibility(unaries: Unaries) -> float:
+    try:
+        return passes.incompatibility(unaries)
+    except BesagError:  # a conditional is 0, so it has none
+        return math.nan
+
+
+def _json(value: Value) -> float | str | None:
+    return json_number(value) if isinstance(value, float) else value
+
+
+def _value(value: float | str | None) -> Any:
+    """What `_json` wrote, as it was."""
+    if value is None:
+        return math.nan
+    return {"Infinity": math.inf, "-Infinity": -math.inf}.get(value, value) if isinstance(value, str) else value

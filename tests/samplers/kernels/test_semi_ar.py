@@ -1,0 +1,242 @@
+"""Windows over long text: the joint where one window holds all of it, the law of cut contexts where it does not."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.laws import Arbitrary, Counting
+from tests.networks import tiny, vocabulary
+from tests.samplers.exact import blank, empirical, follows, number, run, sequences, total_variation
+
+from besag.conditionals.table import Table
+from besag.conditionals.transformer import Transformer
+from besag.engine import Engine
+from besag.errors import BesagError
+from besag.samplers.kernel import kernel
+from besag.samplers.kernels import semi_ar
+
+CHAINS = 20_000
+
+
+class Hashed(Arbitrary):
+    """Answers for text of any length, each distinct question once."""
+
+    def __init__(self, width=2):
+        super().__init__(width)
+        self.known = {}
+
+    def logits(self, context, place):
+        key = (place, *context)
+        if key not in self.known:
+            self.known[key] = super().logits(context, place)
+        return self.known[key]
+
+
+def starts(places, window, stride):
+    """Where windows begin, one after the other, from the definition."""
+    found = [0]
+    while found[-1] + window < places:
+        found.append(min(found[-1] + stride, places - window))
+    return found
+
+
+def enumerated(law, places, window, stride, inner="left_to_right"):
+    """(V^n,) the law of what is drawn, for every sequence and every order inside windows."""
+    every = sequences(law.width, places)
+    probs = np.zeros(len(every))
+    blocks, done = [], 0
+    for start in starts(places, window, stride):
+        blocks.append((start, list(range(done, start + window))))
+        done = start + window
+
+    def orders(index):
+        if index == len(blocks):
+            yield (), 1.0
+            return
+        block = blocks[index][1]
+        choices = list(permutations(block)) if inner == "random" else [tuple(block)]
+        for choice in choices:
+            for rest, weight in orders(index + 1):
+                yield (*((blocks[index][0], place) for place in choice), *rest), weight / len(choices)
+
+    for order, weight in orders(0):
+        for at, sequence in enumerate(every):
+            shown, p = [law.width] * places, weight
+            for start, place in order:
+                row = np.exp(law.log_probs(shown[start : start + window], place - start))
+                p *= row[sequence[place]]
+                shown[place] = int(sequence[place])
+            probs[at] += p
+    return probs
+
+
+@pytest.mark.parametrize(("inner", "window"), [("left_to_right", 4), ("random", 9)])
+def test_a_window_that_holds_the_text_draws_from_the_joint(inner, window):
+    law = Table.random(2, 4, seed=1)
+    counts = empirical(kernel("semi_ar", window=window, inner=inner), law, blank(law, 4, CHAINS))
+    assert follows(counts, law.log_probs.exp().numpy())
+
+
+@pytest.mark.parametrize(
+    ("window", "stride", "inner"),
+    [(1, 1, "random"), (2, 1, "left_to_right"), (2, 2, "random"), (3, 1, "left_to_right"), (3, 2, "random")],
+)
+def test_a_shorter_window_draws_from_the_law_of_cut_contexts(window, stride, inner):
+    law = Hashed()
+    expected = enumerated(law, 5, window, stride, inner)
+    assert expected.sum() == pytest.approx(1)
+    counts = empirical(kernel("semi_ar", window=window, stride=stride, inner=inner), law, blank(law, 5, CHAINS))
+    assert follows(counts, expected)
+    whole = enumerated(law, 5, 5, 5, inner)
+    assert total_variation(expected, whole) > 0.05  # else the last line would prove little
+    assert not follows(counts, whole)
+
+
+def test_a_short_window_loses_a_long_dependence_and_nothing_else():
+    """x_3 repeats x_1: seen through two places the two are independent, through three they agree."""
+    law = Hashed()
+    law.logits = lambda context, place: (
+        40.0
+        * np.array(
+            [float(context[place - 2] == value) if place >= 2 and context[place - 2] < 2 else 0 for value in range(2)]
+        )
+    )
+    agree = np.array([sequence[0] == sequence[2] for sequence in sequences(2, 3)])
+    assert empirical(kernel("semi_ar", window=3), law, blank(law, 3, 2000))[~agree].sum() == 0
+    counts = empirical(kernel("semi_ar", window=2, stride=1), law, blank(law, 3, CHAINS))
+    assert follows(counts, np.full(8, 1 / 8))
+
+
+def test_the_usual_stride_is_half_a_window():
+    law, canvas = Hashed(), blank(Hashed(), 6, 50)
+    one, _ = run(kernel("semi_ar", window=4), law, canvas)
+    other, _ = run(kernel("semi_ar", window=4, stride=2), law, canvas)
+    assert torch.equal(one.ids, other.ids)
+
+
+def test_one_pass_a_place_and_no_sequence_longer_than_the_window():
+    law = Counting(Hashed())
+    canvas = blank(law, 7, 3)
+    canvas = canvas._replace(ids=canvas.ids.clone(), free=canvas.free.clone())
+    canvas.ids[1, 2], canvas.free[1, 2] = 1, False  # one chain is given a token, and has less to do
+    state, told = run(kernel("semi_ar", window=3, stride=2), law, canvas)
+    assert torch.stack([info.passes for info in told]).sum(0).tolist() == [7, 6, 7]
+    assert {len(sequence) for sequence in law.sequences} == {3}
+    assert len(told) == kernel("semi_ar").steps(canvas) == 7
+    log_probs = torch.stack([info.more["log_prob"] for info in told])
+    assert log_probs[-1, 1] == 0  # nothing was drawn
+    assert (log_probs[:-1, 1] < 0).all()
+    assert state.ids[1, 2] == 1
+
+
+def test_what_is_given_inside_the_window_is_seen_and_beyond_it_is_not():
+    law = Hashed()
+    canvas = blank(law, 4, CHAINS, np.array([2, 0, 2, 1]))
+    canvas = canvas._replace(free=canvas.ids == 2)
+    counts = empirical(kernel("semi_ar", window=3, stride=1), law, canvas)
+    seen, blind = np.zeros(16), np.zeros(16)
+    for at, (first, second, third, fourth) in enumerate(sequences(2, 4)):
+        if (second, fourth) == (0, 1):
+            for law_of, right in ((seen, [0, 2]), (blind, [2, 2])):  # without and with the given token hidden
+                law_of[at] = np.exp(law.log_probs([2, *right], 0)[first] + law.log_probs([first, 0, 2], 2)[third])
+    assert follows(counts, seen)
+    assert not follows(counts, blind)
+
+
+def test_forbidden_tokens_of_a_place_move_with_the_window():
+    law = Hashed(3)
+    allowed = torch.zeros(5, 3, dtype=torch.bool)
+    allowed[torch.arange(5), torch.tensor([0, 1, 2, 0, 1])] = True
+    state, _ = run(kernel("semi_ar", window=2, stride=1), law, blank(law, 5, 20, allowed=allowed))
+    assert (state.ids == torch.tensor([0, 1, 2, 0, 1])).all()
+    one = torch.tensor([False, True, True])
+    state, _ = run(kernel("semi_ar", window=2), law, blank(law, 5, 200, allowed=one))
+    assert set(state.ids.flatten().tolist()) == {1, 2}
+
+
+def test_truncation_and_temperature_change_the_law_as_they_say():
+    law = Hashed(4)
+    row = np.exp(law.log_probs([4], 0))
+    order = np.argsort(-row)
+    few = np.isin(np.arange(4), order[: int((np.cumsum(row[order]) < 0.7).sum()) + 1])
+    cut = np.isin(np.arange(4), order[:2])
+    for options, expected in [({"temperature": 2.0}, row**0.5), ({"top_k": 2}, row * cut), ({"top_p": 0.7}, row * few)]:
+        assert follows(empirical(kernel("semi_ar", window=1, **options), law, blank(law, 1, CHAINS)), expected)
+
+
+@given(
+    st.integers(0, 50), st.integers(1, 5), st.data(), st.sampled_from(["left_to_right", "random"]), st.integers(1, 30)
+)
+@settings(max_examples=15, deadline=None)
+def test_noise_belongs_to_the_chain_and_clamped_places_never_move(seed, window, data, inner, batch):
+    stride = data.draw(st.integers(1, window))
+    law = Hashed(3)
+    canvas = blank(law, 5, 6)
+    given_at = torch.from_numpy(np.random.default_rng(seed).random((6, 5)) < 0.3)
+    given_at[:, 0] = False
+    values = torch.arange(30).view(6, 5) % 3
+    canvas = canvas._replace(ids=torch.where(given_at, values, canvas.ids), free=~given_at)
+    how = kernel("semi_ar", window=window, stride=stride, inner=inner)
+    whole, _ = run(how, law, canvas, seed=seed)
+    engine = Engine(law, batch_tokens=batch, progress=False)
+    for part in (torch.arange(2), torch.arange(2, 6)):
+        some, _ = run(how, law, canvas.rows(part), seed=seed, first=int(part[0]), engine=engine)
+        assert torch.equal(some.ids, whole.ids[part])
+    assert torch.equal(whole.ids[given_at], values[given_at])
+    assert int(whole.ids.max()) < 3
+    assert int(canvas.ids.max()) == 3  # the canvas itself was not written on
+
+
+def test_a_step_leaves_the_state_before_it_as_it_was():
+    law = Hashed()
+    engine, canvas = Engine(law, progress=False), blank(law, 3, 2)
+    how, noise = kernel("semi_ar", window=2), semi_ar.Noise(0, torch.arange(2))
+    state = how.init(engine, noise, canvas)
+    before = state.ids.clone()
+    how.step(engine, noise, state)
+    assert torch.equal(state.ids, before)
+    assert number(state.ids, 3).tolist() == [26, 26]  # all masks
+
+
+def test_on_a_network_text_is_longer_than_the_model_and_windows_stand_between_special_tokens():
+    words = vocabulary("bert")
+    network = Counting(Transformer(tiny("bert"), words))
+    mask = words.mask_token
+    [encoded] = words.encode([" ".join(["the cat", *[mask] * 60, "."])])
+    assert len(encoded.ids) > network.max_length
+    ids = torch.from_numpy(encoded.ids).repeat(2, 1)
+    canvas = semi_ar.Canvas(ids, ids == words.mask_id, words.mask_id)
+    state, told = run(kernel("semi_ar", window=16), network, canvas)
+    assert len(told) == 60
+    assert words.mask_id not in state.ids
+    inside = [sequence for sequence in network.sequences if len(sequence) == 18]
+    assert len(inside) == 120
+    assert {(sequence[0], sequence[-1]) for sequence in inside} == {(encoded.ids[0], encoded.ids[-1])}
+    with pytest.raises(BesagError, match=r"window=64: .* sees 40 tokens, 2 of them special here, .* at most 38"):
+        run(kernel("semi_ar"), network, canvas)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"window": 0}, "window=0: give how many tokens of text are seen at a time"),
+        ({"window": 2.5}, "window=2.5"),
+        ({"window": 4, "stride": 5}, "stride=5: a window of 4 moves on by 1 to 4 tokens"),
+        ({"stride": 0}, "stride=0"),
+        ({"inner": "randon"}, "inner='randon': give one of left_to_right, random. Did you mean 'random'"),
+        ({"temperature": -1.0}, "temperature=-1.0"),
+        ({"top_p": 2.0}, "top_p=2.0"),
+    ],
+)
+def test_options_that_make_no_sense(options, told):
+    with pytest.raises(BesagError, match=told):
+        kernel("semi_ar", **options)
+
+
+def test_nothing_to_draw_is_refused():
+    law = Hashed()
+    with pytest.raises(BesagError, match="no free place is hidden"):
+        run(kernel("semi_ar"), law, blank(law, 3, 2, np.zeros(3, int)))
