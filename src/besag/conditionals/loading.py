@@ -6,6 +6,9 @@ another network. Knows nothing of how questions are run.
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +53,7 @@ def load_conditionals(
     folder = saved.find_folder(model, revision, *saved.WEIGHT_FILES)
     if allow_pickle and not saved.has_any(folder, saved.WEIGHTS):
         folder = saved.find_folder(model, revision, *saved.PICKLE_FILES)
-    with saved.quiet():
+    with _nothing_collected(), saved.quiet():
         config = saved.read_config(folder, name)
         kind = _kind(config, name)
         safe = saved.check_weights(folder, name, allow_pickle)
@@ -126,6 +129,18 @@ def _from_pair(
     built = saved.architecture(network.config, type(network).__name__)
     with saved.quiet():
         return NETWORKS.get(built.kind, Transformer)(network, Vocabulary(own), name)
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Python looks for no garbage in here: what is imported and loaded stays, and to look through it takes a second."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 def _kind(config: Any, name: str) -> saved.Kind:
