@@ -163,6 +163,7 @@ WHOLE: dict[str, str] = {  # tests of no one file
     "cli/test_process.py": "the command as a process: streams, signals, how soon it answers",
     "constraints/test_networks.py": "constraints on networks and under kernels",
     "scores/test_networks.py": "all methods on one network of each family",
+    "test_cuda.py": "what runs differently on CUDA, beside the CPU",
     "test_examples.py": "what the pages show",
     "test_house_rules.py": "the linter of house rules",
     "test_peers.py": "the same numbers as others",

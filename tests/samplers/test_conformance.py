@@ -1,4 +1,4 @@
-"""What every kernel must do, whatever it draws: once, in each of the ways it can move. Its law is its own file's matter.
+"""What every kernel must do, whatever it draws: once, in each of the ways it can move. Its law is another matter.
 
 A new kernel is found by its registration. Give it a row in `WAYS` for every option that makes a step another one.
 """

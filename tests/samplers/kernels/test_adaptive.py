@@ -25,7 +25,7 @@ from besag.samplers.kernels import adaptive
 from besag.samplers.kernels.adaptive import spread_out
 from besag.samplers.kernels.signals import distance
 
-CHAINS = 20_000
+CHAINS = 10_000
 
 
 # ---- the definition, as plain loops

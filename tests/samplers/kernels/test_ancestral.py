@@ -22,7 +22,7 @@ from besag.samplers import (
 )
 from besag.samplers.kernels.schedules import SCHEDULES
 
-CHAINS = 20_000
+CHAINS = 10_000
 
 
 @pytest.mark.parametrize("law", [Table.random(2, 3, seed=1), Incompatible(2, 3)], ids=["joint", "incompatible"])

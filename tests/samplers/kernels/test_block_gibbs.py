@@ -27,7 +27,7 @@ from besag.conditionals.table import Table
 from besag.errors import BesagError
 from besag.samplers import block_gibbs, kernel
 
-CHAINS, FEWER = 20_000, 6000
+CHAINS, FEWER = 10_000, 6000
 
 
 # ---- the definitions

@@ -27,7 +27,7 @@ from besag.samplers import (
     kernel,
 )
 
-CHAINS = 20_000
+CHAINS = 10_000
 
 
 # ---- the definition, as plain loops over the law itself

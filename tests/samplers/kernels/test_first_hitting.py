@@ -25,7 +25,7 @@ from besag.samplers import (
     kernel,
 )
 
-CHAINS = 20_000
+CHAINS = 10_000
 
 
 def chain_rule(law, places, order):

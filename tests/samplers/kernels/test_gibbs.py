@@ -20,7 +20,7 @@ from besag.conditionals.table import Table
 from besag.errors import BesagError
 from besag.samplers import kernel
 
-CHAINS = 20_000
+CHAINS = 10_000
 
 
 @pytest.mark.parametrize("scan", ["random", "systematic"])

@@ -16,7 +16,7 @@ from besag.errors import BesagError
 from besag.samplers import kernel
 from besag.samplers.kernels.ordered import ORDERS
 
-CHAINS = 20_000
+CHAINS = 10_000
 
 
 def entropy(law: np.ndarray, *axes: int) -> float:

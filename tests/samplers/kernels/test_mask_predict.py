@@ -20,7 +20,7 @@ from besag.samplers import (
     mask_predict,  # noqa: F401 (registers itself)
 )
 
-CHAINS = 20_000
+CHAINS = 10_000
 SCHEDULES = ("linear", "cosine")
 
 

@@ -29,7 +29,7 @@ from besag.samplers.drawing import Drawing
 from besag.samplers.kernel import Info, Kernel, State, changes, hidden
 from besag.samplers.kernels.ordered import ORDERS, fill, foremost
 
-CHAINS = 20_000
+CHAINS = 10_000
 SEED = 28  # of incompatible conditionals on which no two of the six orders have nearly the same law
 
 

@@ -32,7 +32,7 @@ from besag.samplers import (
 )
 from besag.samplers.kernel import Noise
 
-CHAINS = 20_000
+CHAINS = 10_000
 
 
 # ---- the definition

@@ -19,7 +19,7 @@ from besag.samplers import (
 )
 from besag.samplers.kernels.schedules import SCHEDULES, shown
 
-CHAINS = 20_000
+CHAINS = 10_000
 
 
 def walked(law, places, sigma, grid, steps=None, schedule="log_linear", compensated=True):

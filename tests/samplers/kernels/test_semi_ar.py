@@ -15,7 +15,7 @@ from besag.errors import BesagError
 from besag.samplers.kernel import kernel
 from besag.samplers.kernels import semi_ar
 
-CHAINS = 20_000
+CHAINS = 10_000
 
 
 def starts(places, window, stride):

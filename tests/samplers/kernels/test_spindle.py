@@ -15,7 +15,7 @@ from besag.errors import BesagError
 from besag.samplers import kernel, spindle
 from besag.training.objectives import spindle as training
 
-CHAINS = 20_000
+CHAINS = 10_000
 COUNTS = (600, 300, 100)  # the last says most
 
 
