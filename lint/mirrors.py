@@ -49,8 +49,8 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         "samplers/test_conformance.py",
-        "the contract of all kernels, what their steps are made of, and the run of a kernel",
-        ("samplers/drawing.py", "samplers/kernel.py", "samplers/kernels/decoding.py", "samplers/run.py"),
+        "the contract of all kernels, and what their steps are made of",
+        ("samplers/drawing.py", "samplers/kernel.py", "samplers/kernels/decoding.py"),
     ),
     (
         "constraints/test_propagation.py",
@@ -93,7 +93,6 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "cli/choose.py", "cli/cite.py", "cli/methods.py", "cli/models.py", "cli/named.py", "references.py",
         "registry.py",
     )),
-    ("cli/test_augment_edit.py", "two commands alike in what they read and write", ("cli/augment.py", "cli/edit.py")),
     ("cli/test_joint.py", "a comparison is the joint's, once a construction", ("cli/compare.py", "cli/options.py")),
     ("cli/test_score.py", "settings and lengths are those of a score", ("cli/config.py", "cli/lengths.py")),
     ("cli/test_score_failures.py", "how a command ends", ("cli/exits.py",)),

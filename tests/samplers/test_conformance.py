@@ -26,7 +26,7 @@ from besag.errors import BesagError
 from besag.samplers import KERNELS, Canvas, Noise, kernel
 from besag.samplers.drawing import Drawing
 from besag.samplers.kernels.ordered import ORDERS
-from besag.samplers.run import Trace, restore, save, walk
+from besag.samplers.run import restore, save, walk
 
 WAYS: dict[str, list[dict[str, Any]]] = {  # small ones, so that each does all that it does on four places
     "adaptive": [
@@ -306,20 +306,6 @@ def test_on_a_network_the_mask_is_never_an_answer_and_special_tokens_stand_where
             assert (drawn != canvas.mask_id).all()
         if few is canvas.allowed:
             assert few[drawn[drawn != canvas.mask_id]].all()
-
-
-# ---- what a run keeps
-
-
-def test_a_trace_keeps_what_is_asked_for():
-    law = Table.random(3, 4, seed=0)
-    trace = Trace(every=2)
-    for state, info in run("gibbs", {}, law, ragged(), seed=0):
-        trace.add(state, info)
-    assert trace.steps == [0, 2, 4, 6]
-    assert trace.sequences().shape == (CHAINS, 4, 4)
-    assert trace.numbers()["passes"].shape == (CHAINS, STEPS)
-    assert np.array_equal(trace.sequences()[:, -1], state.ids.numpy())
 
 
 # ---- forbidden tokens: an answer given hidden places does not know what is forbidden there
