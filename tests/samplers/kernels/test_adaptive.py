@@ -187,6 +187,7 @@ def test_pairs_from_their_joint():
     assert total_variation(joint, product_law) > 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal", ["distance", "change"])
 def test_pair_after_pair_is_the_joint(signal):
     law = Table.random(2, 4, seed=5)
@@ -197,6 +198,7 @@ def test_pair_after_pair_is_the_joint(signal):
     assert follows(counts, law.log_probs.exp().numpy())
 
 
+@pytest.mark.slow
 def test_a_pair_is_the_place_and_what_depends_most_on_it():
     """Places 0 and 2 are copies of each other, 1 and 3 of each other."""
     joint = np.zeros((2, 2, 2, 2))
@@ -216,6 +218,7 @@ def test_a_pair_is_the_place_and_what_depends_most_on_it():
     assert follows(empirical(decoder, law, blank(law, 4, CHAINS)), joint)
 
 
+@pytest.mark.slow
 def test_three_places_may_depend_though_no_two_do():
     """x_2 = x_0 xor x_1: no pair tells anything, and sums over pairs cannot see it. The limit that is documented."""
     joint = np.zeros((2, 2, 2))

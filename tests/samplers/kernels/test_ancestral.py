@@ -60,6 +60,7 @@ def test_what_is_lost_is_at_most_the_chance_that_two_reveals_share_a_step(seed):
     assert lost[0] > 0.05 > 0.02 > lost[-1]  # there was something to lose
 
 
+@pytest.mark.slow
 def test_the_schedule_does_not_matter_in_the_limit():
     law = Table.random(2, 3, seed=3, concentration=0.2)
     joint = law.log_probs.exp().numpy()

@@ -155,6 +155,7 @@ def test_one_step_is_the_law_of_its_definition(where, inner, size):
     assert not follows(seen, one_step(law, start, blocks(4, size, elsewhere), step))
 
 
+@pytest.mark.slow
 def test_on_incompatible_answers_it_converges_to_the_eigenvector_of_its_own_matrix():
     law = Incompatible(2, 3)
     own = stationary(matrix(law, 3, blocks(3, 2, "random"), sequential))
@@ -166,6 +167,7 @@ def test_on_incompatible_answers_it_converges_to_the_eigenvector_of_its_own_matr
     assert not follows(seen, single)
 
 
+@pytest.mark.slow
 def test_larger_blocks_mix_faster():
     """The steps in which chains forget where they began, 1/(1 − λ₂), on four spins in a row: a figure of the docs."""
     law, found = Ising.chain(4, 1.0), {}
@@ -228,6 +230,7 @@ def test_ag_with_all_candidates_leaves_a_joint_invariant():
     assert follows(empirical(kernel("block_gibbs", inner="ag", candidates=3), law, canvas, steps=3), joint)
 
 
+@pytest.mark.slow
 def test_with_fewer_candidates_only_the_correction_does():
     law = Table.random(3, 3, seed=4)
     joint = law.log_probs.exp().numpy()

@@ -40,6 +40,7 @@ def test_one_step_is_the_matrix_of_its_scan(scan):
     assert follows(empirical(kernel("gibbs", scan=scan), law, blank(law, 3, CHAINS, start), steps=1), expected)
 
 
+@pytest.mark.slow
 def test_incompatible_conditionals_have_one_law_a_scan():
     law = Incompatible(2, 3)
     matrices = [gibbs_matrix(law, 3, place) for place in range(3)]

@@ -55,6 +55,7 @@ def test_a_step_is_the_matrix_of_the_definition_which_is_in_detailed_balance(nam
     assert follows(empirical(step, law, blank(law, 3, CHAINS, start_from(target, CHAINS, places=3)), steps=2), target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("energy", ["norm", "raw"])
 def test_from_nothing_it_comes_to_its_law_and_gibbs_to_another(energy):
     law = Incompatible(2, 3, seed=5, scale=0.5)
@@ -103,6 +104,7 @@ def test_the_proposal_does_not_change_the_target():
         assert follows(empirical(kernel("metropolis", **options), law, blank(law, 3, CHAINS, start), steps=3), target)
 
 
+@pytest.mark.slow
 def test_clamped_words_condition_the_law_of_whole_sentences():
     law = Incompatible(3, 3, seed=3, scale=0.6)
     every = sequences(3, 3)
@@ -131,6 +133,7 @@ def test_allowed_tokens_restrict_the_law_and_others_are_left_at_once():
     assert follows(np.bincount(number(state.ids, 3), minlength=9), target)
 
 
+@pytest.mark.slow
 def test_impossible_states_are_left_and_never_entered():
     law = Incompatible(3, 2, seed=4, scale=0.4)
     law.logits[0, 3 * 4 + 1] = torch.tensor([0.3, -torch.inf, -0.2])  # given "? 1": never "1 1"

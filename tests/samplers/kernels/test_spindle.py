@@ -123,6 +123,7 @@ def test_the_kernel_follows_the_enumerated_law(law, grid):
     assert follows(counts, enumerated(law, 3, grid, counts=COUNTS[:2]))
 
 
+@pytest.mark.slow
 def test_dependent_places_need_the_factors_of_one_another():
     law = Table(np.array([[0.05, 0.05, 0.3], [0.05, 0.3, 0.05], [0.15, 0.02, 0.03]]))
     joint = law.log_probs.exp().numpy()

@@ -94,6 +94,7 @@ def two_modes():
     return fast
 
 
+@pytest.mark.slow
 def test_it_leaves_a_mode_that_one_temperature_stays_in():
     law, start, steps, ladder = two_modes(), np.zeros(3, int), 120, {"rungs": 3, "hottest": 9.0}
     target = energy_law(law, 3, "norm")
@@ -157,6 +158,7 @@ def test_the_first_step_pays_for_the_start_of_every_rung():
     assert (told[0].passes >= 3 * (3 + 3 + 1)).all()
 
 
+@pytest.mark.slow
 def test_states_of_probability_zero_are_left_behind():
     law = Incompatible(3, 2, seed=4, scale=0.4)
     law.logits[0, 3 * 4 + 1] = torch.tensor([0.3, -torch.inf, -0.2])  # given "? 1": never "1 1"
