@@ -122,9 +122,12 @@ def test_examples_are_short():
 # ---- pages
 
 
+LONG = {"ag", "ag_chain", "blocks-and-fill", "cli", "compatibility", "objectives"}  # several seconds each
+
+
 def case(page: Path):
-    """Pages on generation run chains, which takes long."""
-    marks = [pytest.mark.slow] if page.parent.name == "generation" else []
+    """Pages on generation run chains, which takes long, too."""
+    marks = [pytest.mark.slow] if page.parent.name == "generation" or page.stem in LONG else []
     return pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
 
 
