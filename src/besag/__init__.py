@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from besag.scores.choice import Choice
     from besag.scores.corpora import Corpus, corpus
     from besag.scores.length import LengthModel
+    from besag.scores.marginals import Marginals
     from besag.scores.score import Score
     from besag.study.report import Report
     from besag.train_model import TrainingResult, train
@@ -55,6 +56,7 @@ _HOMES = {
     "LanguageModel": "besag.language_model",
     "Length": "besag.constraints",
     "LengthModel": "besag.scores.length",
+    "Marginals": "besag.scores.marginals",
     "MaskingCollator": "besag.training.collator",
     "MinimalPairs": "besag.evaluation.minimal_pairs",
     "Normalised": "besag.samplers.normalising",
@@ -81,10 +83,10 @@ _HOMES = {
 
 __all__ = [
     "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Comparison", "Corpus", "DependenceMap",
-    "Edited", "Fill", "Forbidden", "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "MaskingCollator",
-    "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "Predicate", "Recipe", "Rectangles", "Report",
-    "Required", "Score", "Solutions", "Table", "TrainingResult", "Word", "corpus", "load", "minimal_pairs", "overlap",
-    "train", "train_tokenizer",
+    "Edited", "Fill", "Forbidden", "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "Marginals",
+    "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "Predicate", "Recipe",
+    "Rectangles", "Report", "Required", "Score", "Solutions", "Table", "TrainingResult", "Word", "corpus", "load",
+    "minimal_pairs", "overlap", "train", "train_tokenizer",
 ]  # fmt: skip
 
 
