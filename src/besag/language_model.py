@@ -34,7 +34,7 @@ from besag.scores import LengthModel, Method, Score
 from besag.scores.choice import Choice, choose
 from besag.scores.fitting import length_model
 from besag.scores.marginals import Marginals
-from besag.scores.marginals_asking import marginals
+from besag.scores.marginals_asking import Named, marginals
 from besag.scores.scoring import score
 from besag.study.report import Report
 from besag.vocabulary import Context, WordPolicy
@@ -167,34 +167,31 @@ class LanguageModel:
         return choose(self.engine, text, options, method, of=of, reduction=reduction, **scoring)
 
     @overload
-    def marginals(self, texts: str, candidates: Sequence[str | int] | None = ..., **options: Any) -> Marginals: ...
+    def marginals(self, texts: str, candidates: Named | None = ..., **options: Any) -> Marginals: ...
     @overload
     def marginals(
-        self, texts: list[str] | tuple[str, ...], candidates: Sequence[str | int] | None = ..., **options: Any
+        self, texts: list[str] | tuple[str, ...], candidates: Named | None = ..., **options: Any
     ) -> list[Marginals]: ...
     @overload
     def marginals(
-        self, texts: Iterable[str | Idle], candidates: Sequence[str | int] | None = ..., **options: Any
+        self, texts: Iterable[str | Idle], candidates: Named | None = ..., **options: Any
     ) -> Iterator[Marginals]: ...
 
     def marginals(
         self,
         texts: str | Iterable[str | Idle],
-        candidates: Sequence[str | int] | None = None,
+        candidates: Named | None = None,
         positions: Sequence[Position] | None = None,
-        *,
-        outcomes: Literal["text", "all"] = "all",
-        prefix: str = "",
-        suffix: str = "",
-        separator: str = " ",
-        base: str | float = "e",
+        **options: Any,
     ) -> Marginals | list[Marginals] | Iterator[Marginals]:
         """What may stand at each place of a text given all the others: a table of log p(x_i = v | the rest).
 
         Each place is hidden alone, as by `pll`, and its whole row is kept: (n, V), or (n, k) over `candidates`, words
         of one token or token ids. Numbers are those of the full softmax either way; `renormalised()` gives the law over
-        the columns alone. `positions` names some places of one text, as in `joint`; `outcomes="text"` leaves out the
-        columns of special tokens; `prefix` and `suffix` are shown and not asked.
+        the columns alone. `positions` names some places of one text, as in `joint`.
+
+        Options: `outcomes` ("all"; "text" leaves out the columns of special tokens), `prefix`, `suffix` and `separator`
+        (context that is shown and not asked), `base` of the logarithm.
 
         Returns one `Marginals` for a text, a list for a list, an iterator that streams for any other iterable.
 
@@ -202,10 +199,7 @@ class LanguageModel:
             found = lm.marginals("The dog ran into the house.", candidates=["dog", "cat"])
             found.effect("dog", 2, "cat")  # log p(cat) − log p(dog) at token 2
         """
-        return marginals(
-            self.engine, texts, candidates, positions, outcomes=outcomes, prefix=prefix, suffix=suffix,
-            separator=separator, base=base,
-        )  # fmt: skip
+        return marginals(self.engine, texts, candidates, positions, **options)
 
     # ---- several places at once
 
