@@ -23,14 +23,16 @@ from besag.joints.asking import Candidates, unaries
 from besag.joints.block import BlockJoint, block_joint
 from besag.joints.candidates import automatic
 from besag.joints.pair import PairJoint
-from besag.places.places import Position, find, token_ids
+from besag.places.places import find
+from besag.places.positions import Position
+from besag.places.tokens import token_ids
 from besag.samplers import Kernel
 from besag.samplers import kernel as kernel_named
 from besag.samplers.chain import Chain
 from besag.samplers.editing.augment import augment
 from besag.samplers.editing.augmented import Augmentation
 from besag.samplers.editing.edit import Edited, Inversion, edit, invert
-from besag.samplers.editing.rewrite import Changes, Spot
+from besag.samplers.editing.rewrite import Changes
 from besag.samplers.normalising import Normalised, normalise
 from besag.samplers.sampling import Watch, sample
 from besag.scores import LengthModel, Method, Score
@@ -249,8 +251,8 @@ class LanguageModel:
         steps: int | None = None,
         length: int | LengthModel | None = None,
         end: str = "",
-        free: Literal["all"] | Sequence[Spot] | None = None,
-        keep: Sequence[Spot] = (),
+        free: Literal["all"] | Sequence[Position] | None = None,
+        keep: Sequence[Position] = (),
         outcomes: Literal["text", "all"] = "text",
         constraints: Sequence[Constraint] = (),
         every: int | None = None,

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from tests import tokenizers
 
 from besag.errors import BesagError
-from besag.places.places import Token, find, token_ids
+from besag.places.places import find
+from besag.places.tokens import Token, token_ids
 from besag.vocabulary import Vocabulary
 
 TEXT = "The man is at the casino."
@@ -58,7 +59,10 @@ def test_sentence_pieces_and_residues():
     assert find(pieces, "The cats sleep", ("▁cats",)).positions == (2,)
     residues = vocabulary("character-slow")  # words are no help where there is no white space
     assert find(residues, "MKTAY", ("K", "Y")).positions == (2, 5)
-    assert "stands 2 times in 'MKTKY', as the tokens 2, 4" in refused(residues, "MKTKY", ("K", "Y"))
+    assert (
+        "stands 2 times in 'MKTKY': token 2 (1:2), token 4 (3:4). Name one by its index or its characters."
+        in refused(residues, "MKTKY", ("K", "Y"))
+    )
 
 
 @pytest.mark.parametrize("family", tokenizers.FAMILIES)
@@ -113,15 +117,15 @@ def test_what_cannot_be_a_place_is_said(cased):
     assert "is '[SEP]', a special token" in refused(cased, "The [SEP] man", (2, 1))  # though it is written in the text
     assert "Did you mean 'man'?" in refused(cased, TEXT, ("mann", "is"))
     assert "stands 2 times" in refused(cased, "the man at the mat", ("the", "man"))
-    assert "(4, 4) is no span" in refused(cased, TEXT, ((4, 4), 1))
-    assert "(20, 99) is no span" in refused(cased, TEXT, ((20, 99), 1))
-    assert "(1, 2, 3) is no span" in refused(cased, TEXT, ((1, 2, 3), 1))
-    assert "no token stands at the characters (3, 4)" in refused(cased, TEXT, ((3, 4), 1))
+    assert "4:4 is no span" in refused(cased, TEXT, ((4, 4), 1))
+    assert "20:99 is no span" in refused(cased, TEXT, ((20, 99), 1))
+    assert "(1, 2, 3) is no position" in refused(cased, TEXT, ((1, 2, 3), 1))
+    assert "no token stands at 3:4 of" in refused(cased, TEXT, ((3, 4), 1))
     assert "True is no position" in refused(cased, TEXT, (True, 2))
     assert "None is no position" in refused(cased, TEXT, (None, 2))
     assert "positions='man'" in refused(cased, TEXT, "man")
     assert "positions is empty" in refused(cased, TEXT, ())
-    assert "'' does not stand in" in refused(cased, TEXT, ("", "man"))
+    assert "'' is no position" in refused(cased, TEXT, ("", "man"))
     assert "expected a text" in refused(cased, 7)
     cased.mask_id, mask = None, cased.mask_id
     try:
@@ -137,7 +141,7 @@ def test_a_word_of_several_tokens_is_a_block(cased):
         "them."
     )
     assert "(18, 24) is 2 tokens" in refused(cased, TEXT, ((18, 24), 2))
-    assert "as the tokens (1, 2), (4, 5)" in refused(cased, "casino is casino", ("casino", "is"))
+    assert "tokens 1, 2 (0:6), tokens 4, 5 (10:16)" in refused(cased, "casino is casino", ("casino", "is"))
 
 
 @given(st.integers(0, 200), st.integers(0, 200), st.integers(3, 60))

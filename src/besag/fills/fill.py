@@ -34,7 +34,8 @@ from besag.joints.candidates import Candidates, Kind, automatic, outcome_ids, re
 from besag.joints.pair import PairJoint
 from besag.joints.registry import CONSTRUCTIONS, construction
 from besag.places.filling import Filling, filled
-from besag.places.places import Places, Token, find
+from besag.places.places import Places, find
+from besag.places.tokens import Token
 from besag.reductions import Row
 from besag.results.tables import wrapped
 from besag.results.words import quoted

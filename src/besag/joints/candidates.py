@@ -22,7 +22,8 @@ from besag.arrays import Ints
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Plan, Request
 from besag.errors import BesagError, nearest
-from besag.places.places import Places, token_ids
+from besag.places.places import Places
+from besag.places.tokens import token_ids
 from besag.reductions import Energy, Row
 from besag.vocabulary import Vocabulary
 

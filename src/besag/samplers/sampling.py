@@ -20,10 +20,10 @@ from besag import noise as counters
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.places.positions import Position
 from besag.registry import label
 from besag.results.words import quoted
 from besag.samplers.chain import Chain
-from besag.samplers.editing.rewrite import Spot
 from besag.samplers.kernel import START, Kernel, Noise
 from besag.samplers.recording import Recording
 from besag.samplers.run import Trace, walk
@@ -43,8 +43,8 @@ def sample(
     steps: int | None = None,
     length: int | LengthModel | None = None,
     end: str = "",
-    free: Literal["all"] | Sequence[Spot] | None = None,
-    keep: Sequence[Spot] = (),
+    free: Literal["all"] | Sequence[Position] | None = None,
+    keep: Sequence[Position] = (),
     outcomes: Literal["text", "all"] = "text",
     constraints: Sequence[object] = (),
     allow: Allow | None = None,
