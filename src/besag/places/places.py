@@ -84,9 +84,7 @@ def _named(where: TokenisedText, positions: Sequence[Position]) -> tuple[int, ..
 def one_token(where: TokenisedText, position: Position) -> int:
     """The one token at a place; a token of no character (a lone "▁") before a word is not what was asked for."""
     tokens = one_place(where, position).tokens
-    if len(tokens) > 1:
-        first, last = where.offsets[list(tokens)].T
-        tokens = tuple(token for token, seen in zip(tokens, first < last, strict=True) if seen) or tokens
+    tokens = where.visible(tokens) or tokens
     if len(tokens) > 1:
         raise BesagError(
             f"{position!r} is {len(tokens)} tokens ({' '.join(where.tokens[token] for token in tokens)}): give their "

@@ -84,6 +84,10 @@ class TokenisedText:
         inside = ((first < end) & (last > start) & (first < last)) | stands
         return tuple(np.flatnonzero(inside & ~self.added).tolist())
 
+    def visible(self, tokens: Sequence[int]) -> tuple[int, ...]:
+        """Those that cover a character."""
+        return tuple(token for token in tokens if self.offsets[token, 0] < self.offsets[token, 1])
+
     def numbers(self) -> str:
         """The tokens of the text with their indices, a long text not whole."""
         inside = np.flatnonzero(~self.special).tolist()
@@ -185,6 +189,8 @@ def _found(where: TokenisedText, position: Position) -> list[Stretch]:
 
 def _words(where: TokenisedText, word: str) -> list[Stretch]:
     found = [Stretch(start, end, where.tokens_in(start, end)) for start, end in _spans(where, word)]
+    if word in where.masks:  # a mask alone: a lone space before it is text
+        found = [stretch._replace(tokens=where.visible(stretch.tokens)) for stretch in found]
     return [stretch for stretch in found if stretch.tokens]
 
 
