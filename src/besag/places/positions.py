@@ -183,8 +183,7 @@ def _found(where: TokenisedText, position: Position) -> list[Stretch]:
         raise _Beyond(
             f"there is no token {position} in {quoted(where.text)}, which has {length}: {where.numbers()}.{word}"
         )
-    start, end = where.offsets[position].tolist()
-    return [Stretch(start, end, (position % length,))]
+    return [_token(where, position % length)]
 
 
 def _words(where: TokenisedText, word: str) -> list[Stretch]:
@@ -205,7 +204,12 @@ def _spans(where: TokenisedText, word: str) -> list[tuple[int, int]]:
 def _written_so(where: TokenisedText, word: str) -> list[Stretch]:
     """The tokens that the tokenizer writes like this."""
     alike = [index for index, token in enumerate(where.tokens) if token == word and not where.added[index]]
-    return [Stretch(*where.offsets[index].tolist(), (index,)) for index in alike]
+    return [_token(where, index) for index in alike]
+
+
+def _token(where: TokenisedText, index: int) -> Stretch:
+    start, end = where.offsets[index].tolist()
+    return Stretch(start, end, (index,))
 
 
 def _joined(where: TokenisedText, at: int) -> bool:
