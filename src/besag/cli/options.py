@@ -79,6 +79,9 @@ Keep = Annotated[bool, of_result("--keep/--no-keep", help="Carry a table's other
 Format = Annotated[Literal["table", "tsv", "csv", "jsonl", "parquet"] | None, of_output("--format", help=_FORMAT)]
 Output = Annotated[str | None, of_output("--output", "-o", help="A file; if not given, stdout.")]
 Force = Annotated[bool, of_output("--force", help="Write over an existing file.")]
+Plot = Annotated[
+    str | None, of_output("--plot", help="Also save a picture: FILE.png, .pdf or .svg.", show_default=False)
+]
 
 # ---- how it runs
 
