@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from besag.constraints import Constraint
     from besag.language_model import LanguageModel
-    from besag.samplers import Chain
+    from besag.samplers.chain import Chain
     from besag.scores import LengthModel
 
 Template = Annotated[
