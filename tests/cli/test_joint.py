@@ -60,7 +60,7 @@ def test_what_at_may_say() -> None:
     assert [JointOptions(written).size for written in (None, "auto", "all", "50")] == ["auto", "auto", "all", 50]
     for wrong in ("0", "-3", "1.5", "al"):
         with pytest.raises(BesagError, match=f"--candidates '{wrong}'"):
-            JointOptions(wrong).size
+            _ = JointOptions(wrong).size
 
 
 @pytest.mark.parametrize(

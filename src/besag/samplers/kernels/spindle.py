@@ -127,7 +127,8 @@ class Spindle(Kernel):
         row, place = left.nonzero(as_tuple=True)  # (M,) each
         jump = _Jump(
             state.bend, state.canvas.allowed, Drawing(self.temperature, self.top_k, self.top_p), self.grid, place,
-            made=state.made[row], threshold=state.threshold[row, place], uniform=noise.asks(Sampling.DRAW, 0, row, place),
+            made=state.made[row], threshold=state.threshold[row, place],
+            uniform=noise.asks(Sampling.DRAW, 0, row, place),
         )  # fmt: skip
         shown = state.ids[busy.to(state.ids.device)]
         kept = engine.ask(Questions(shown, (busy.cumsum(0) - 1)[row], place), jump)
