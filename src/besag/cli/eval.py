@@ -10,7 +10,8 @@ import typer
 from besag.cli import options as o
 from besag.cli.config import Config
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.groups import MethodsOptions, ModelsOptions, OutputOptions, PlotOptions, RunOptions, grouped
+from besag.cli.groups import ModelsOptions, OutputOptions, PlotOptions, RunOptions, grouped
+from besag.cli.settings import MethodsOptions
 from besag.errors import BesagError
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ import typer
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, PlotOptions, RunOptions, grouped
+from besag.cli.settings import ConstructionOptions
 from besag.cli.writing import Row
 from besag.errors import BesagError, nearest
 
@@ -29,17 +30,6 @@ At = Annotated[list[str] | None, o.of_input("--at", help=f"{_AT} Repeat for each
 Gold = Annotated[
     list[str] | None, o.of_input("--gold", help="The true token of a mask; one for each.", show_default=False)
 ]
-Method = Annotated[str, o.of_method("--method", help="mlm, order, mrf, mrf_local, hcb, ag, stationary.")]
-Weights = Annotated[
-    str | None, o.of_method("--weights", help="ag: weigh contexts uniform or marginal (by their probability).")
-]
-Paper = Annotated[bool, o.of_method("--paper", help="ag: 40 plain steps, as in the paper.")]
-Tolerance = Annotated[float | None, o.of_method("--tolerance", help="ag, stationary: on the residual.")]
-Pivot = Annotated[str | None, o.of_method("--pivot", help="hcb: both, one, a token or its id.")]
-Pivots = Annotated[
-    int | None, o.of_method("--pivots", min=1, help="hcb: average over so many of the likeliest pivots.")
-]
-Direction = Annotated[str | None, o.of_method("--direction", help="order: both, ab, ba.")]
 Candidates = Annotated[str | None, o.of_method("--candidates", help=_CANDIDATES, show_default=False)]
 Outcomes = Annotated[
     Literal["text", "all"], o.of_method("--outcomes", help="Tokens of text only, or special ones too.")
@@ -74,18 +64,12 @@ class JointOptions:
 def joint(
     text: Masked,
     model: ModelOptions,
+    method: ConstructionOptions,
     joint: JointOptions,
     output: PlotOptions,
     run: RunOptions,
     at: At = None,
     gold: Gold = None,
-    method: Method = "ag",
-    weights: Weights = None,
-    paper: Paper = False,
-    tolerance: Tolerance = None,
-    pivot: Pivot = None,
-    pivots: Pivots = None,
-    direction: Direction = None,
     top: Top = 10,
     sample: Sample = None,
     seed: Seed = 0,
@@ -99,17 +83,12 @@ def joint(
     Exit code 3: the construction did not converge (stderr says how far it came).
     """
     out = output.open()
-    given = {
-        "weights": weights, "paper": paper or None, "tolerance": tolerance, "direction": direction, "top": pivots,
-        "pivot": int(pivot) if pivot and pivot.isdecimal() else pivot,
-    }  # fmt: skip
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-
+    options = method.options()
     lm = model.load(run.progress)
     if output.plot is not None:
         refuse_other_than_two(lm, text, at, "--plot")
     found: Any = lm.joint(
-        text, positions(at), method, outcomes=joint.outcomes, candidates=joint.size, gold=gold, **options
+        text, positions(at), method.method, outcomes=joint.outcomes, candidates=joint.size, gold=gold, **options
     )
     for row in rows(found, top) if sample is None else draws(found, sample, seed):
         out.write(row, {})

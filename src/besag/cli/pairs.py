@@ -15,10 +15,12 @@ from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
 from besag.cli.groups import LayoutOptions, ModelOptions, RunOptions, grouped
 from besag.cli.joint import Outcomes
 from besag.cli.reading import inputs, records
+from besag.cli.settings import ConstructionsOptions
 from besag.cli.tables import Layout
 from besag.errors import BesagError, require
 
 if TYPE_CHECKING:
+    from besag.joints import Construction
     from besag.language_model import LanguageModel
     from besag.study.folder import Folder
 
@@ -69,6 +71,7 @@ class PairsOptions:
 @grouped
 def pairs(
     model: ModelOptions,
+    method: ConstructionsOptions,
     drawn: PairsOptions,
     rows: LayoutOptions,
     run: RunOptions,
@@ -100,13 +103,14 @@ def pairs(
     if file is None or output is None:
         raise BesagError("give a FILE of texts and --output FOLDER (besag pairs --help)")
     options = drawn.of_study()
+    constructions = method.chosen()
     texts = _texts(file, rows.layout(), limit)
 
     lm = model.load(False)
     folder = Folder(output)
-    done = folder.begin({**_about(lm, texts), **options, "file": file})
+    done = folder.begin({**_about(lm, texts, constructions), **options, "file": file})
     try:
-        finished = _run(lm, texts, options, folder, done, run.progress)
+        finished = _run(lm, texts, {**options, "constructions": constructions}, folder, done, run.progress)
     finally:
         folder.close()
     return _tell(folder) if finished else INTERRUPTED
@@ -185,11 +189,9 @@ def _texts(file: str, layout: Layout, limit: int | None) -> list[str]:
     return [record.text for record in records(sources, limit=limit) if record is not None]
 
 
-def _about(lm: LanguageModel, texts: list[str]) -> dict[str, Any]:
+def _about(lm: LanguageModel, texts: list[str], constructions: list[Construction]) -> dict[str, Any]:
     """What a study must not change while it goes on."""
     import besag
-    from besag.joints.comparison import usual
-    from besag.registry import label
     from besag.study.folder import checksum
 
     return {
@@ -197,7 +199,7 @@ def _about(lm: LanguageModel, texts: list[str]) -> dict[str, Any]:
         "model": lm.name,
         "dtype": lm.dtype,
         "vocabulary": lm.conditionals.width,
-        "constructions": [label(one) for one in usual()],
+        "constructions": [one.label for one in constructions],
         "texts": len(texts),
         "sha256": checksum(texts),
     }

@@ -7,7 +7,7 @@ left of the budget goes to tokens or words outside all spans, or is not spent.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -24,10 +24,11 @@ RESTS = ("uniform", "whole_word", "none")
 @dataclass(frozen=True)
 class Entities(MaskLaw):
     name: ClassVar[str] = "entities"
-    cites: ClassVar[str] = "guu2020"
+    title: ClassVar[str] = "given spans first, each as a whole: names, dates, salient spans"
+    cite: ClassVar[tuple[str, ...]] = ("guu2020",)
     spanned: ClassVar[bool] = True
 
-    rest: Literal["uniform", "whole_word", "none"] = "uniform"  # where the rest of the budget goes
+    rest: Annotated[Literal["uniform", "whole_word", "none"], "where the rest of the budget goes"] = "uniform"
 
     def __post_init__(self) -> None:
         if self.rest not in RESTS:

@@ -11,7 +11,7 @@ Which starting places are passed over depends on all before them; `_begin` settl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -30,11 +30,12 @@ PLACES = ("word", "token")
 @dataclass(frozen=True)
 class Span(MaskLaw):
     name: ClassVar[str] = "span"
-    cites: ClassVar[str] = "joshi2020"
+    title: ClassVar[str] = "runs of neighbours, of geometric length (SpanBERT)"
+    cite: ClassVar[tuple[str, ...]] = ("joshi2020",)
 
-    chance: float = 0.2  # p: of a span to end after each word
-    longest: int = 10
-    at: Literal["word", "token"] = "word"  # where a span may begin and end, and what its length counts
+    chance: Annotated[float, "p: of a span to end after each word"] = 0.2
+    longest: Annotated[int, "longest span"] = 10
+    at: Annotated[Literal["word", "token"], "where a span may begin and end, and what its length counts"] = "word"
 
     def __post_init__(self) -> None:
         if not 0 < self.chance <= 1:

@@ -8,7 +8,7 @@ the number is then binomial, no budget applies, and a short passage may have not
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from besag.arrays import Bools, Floats
 from besag.errors import BesagError, nearest
@@ -23,9 +23,10 @@ COUNTS = ("budget", "bernoulli")
 @dataclass(frozen=True)
 class Uniform(MaskLaw):
     name: ClassVar[str] = "uniform"
-    cites: ClassVar[str] = "devlin2019"
+    title: ClassVar[str] = "every token with the same chance"
+    cite: ClassVar[tuple[str, ...]] = ("devlin2019",)
 
-    count: Literal["budget", "bernoulli"] = "budget"
+    count: Annotated[Literal["budget", "bernoulli"], "as many tokens as the budget says, or each by itself"] = "budget"
 
     def __post_init__(self) -> None:
         if self.count not in COUNTS:

@@ -21,7 +21,6 @@ from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.noise import Sampling
-from besag.registry import label
 from besag.results.words import quoted
 from besag.samplers.chain import Chain
 from besag.samplers.editing.rewrite import Spot
@@ -94,7 +93,7 @@ def sample(
     if resume and record is None:
         raise BesagError("resume=True goes on with a recorded run: say which file (record=…).")
     about = {
-        "kernel": label(kernel), "text": text, "end": end, "chains": int(chains), "seed": int(seed),
+        "kernel": kernel.label, "text": text, "end": end, "chains": int(chains), "seed": int(seed),
         "model": conditionals.name, "free": list(next(iter(sheets.values())).at), "every": int(every or 1),
         "outcomes": outcomes,
         "constraints": list(map(str, constraints)),
@@ -174,7 +173,7 @@ def _chain(
         kept_steps=max((tuple(trace.steps) for *_, trace in parts), key=len),
         kept=in_order[3],
         kept_tokens=in_order[4],
-        kernel=label(kernel),
+        kernel=kernel.label,
         law=kernel.told_law,
         seed=seed,
         model=engine.conditionals.name,

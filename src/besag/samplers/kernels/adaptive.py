@@ -41,7 +41,7 @@ Not to be confused with `entropy_bound`, which bounds the loss of a set whatever
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -83,18 +83,18 @@ class Adaptive(Kernel):
     ends = True
     cite = ("li2024",)
 
-    rounds: int | None = None
-    budget: float | None = None
-    signal: Literal["distance", "change", "information", "attention"] = "distance"
-    reach: float = 2.0
-    entropy_weight: float = 0.05
-    look_ahead: bool = True
-    pairs: Literal["later", "ag"] = "later"
-    candidates: int = 20
-    refine: int = 0
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    rounds: Annotated[int | None, "passes in all"] = None
+    budget: Annotated[float | None, "most dependence within a set; leaves the number of passes open"] = None
+    signal: Annotated[Literal["distance", "change", "information", "attention"], "how dependence is found"] = "distance"
+    reach: Annotated[float, "of the signal distance, in tokens"] = 2.0
+    entropy_weight: Annotated[float, "how much surer places come first"] = 0.05
+    look_ahead: Annotated[bool, "weigh what is left for later passes"] = True
+    pairs: Annotated[Literal["later", "ag"], "what becomes of two places that depend on each other"] = "later"
+    candidates: Annotated[int, "tokens of each place of a pair"] = 20
+    refine: Annotated[int, "how often stutter is decoded again"] = 0
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     @property
     def told_law(self) -> str:

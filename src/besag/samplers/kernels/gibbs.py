@@ -16,7 +16,7 @@ Where other places are still hidden by the mask the answer is given the shown on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -49,10 +49,12 @@ class Gibbs(Kernel):
     passes = "1 a step"
     cite = ("wang2019", "li2024")
 
-    scan: Literal["random", "systematic", "subset"] = "random"
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    scan: Annotated[
+        Literal["random", "systematic", "subset"], "which place is next: any, in turn, or several at once"
+    ] = "random"
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
         if self.scan not in SCANS:

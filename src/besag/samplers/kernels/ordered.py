@@ -18,7 +18,7 @@ depends on the draw, likely tokens are favoured, and even a true joint is missed
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
@@ -88,11 +88,11 @@ class Ordered(Revealing):
     ends = True
     cite = ("uria2014", "shen2023")
 
-    order: Order = "left_to_right"
-    pick: Pick = "sample"
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    order: Annotated[Order, "which place is next"] = "left_to_right"
+    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = "sample"
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
 
 def reveal(

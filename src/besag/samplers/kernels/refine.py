@@ -27,7 +27,7 @@ more, all of them in one pass, and nothing else is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -61,15 +61,15 @@ class Refine(Kernel):
     cite = ("savinov2022", "li2024")
     aliases = ("sundae", "padir")
 
-    iterations: int = 10
-    start: Literal["noise", "mask", "given"] = "noise"
-    pick: Pick = "argmax"
-    share: float = 1.0
-    remask_stutter: bool = False
-    hide: bool = False
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    iterations: Annotated[int, "steps"] = 10
+    start: Annotated[Literal["noise", "mask", "given"], "random tokens, masks, or the text itself"] = "noise"
+    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = "argmax"
+    share: Annotated[float, "of the places that are updated after the first step"] = 1.0
+    remask_stutter: Annotated[bool, "hide a token that repeats its left neighbour"] = False
+    hide: Annotated[bool, "hide each place that is asked about, at one pass a place"] = False
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
         if self.iterations < 1:

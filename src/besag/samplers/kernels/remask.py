@@ -37,7 +37,7 @@ Places that show a token at first are left alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -81,13 +81,13 @@ class Remask(Kernel):
     ends = True
     cite = ("wang2025", "peng2025")
 
-    kind: Literal["remdm", "p2"] = "remdm"
-    eta: float = 1.0
-    grid: int = 64
-    schedule: Literal["log_linear", "cosine", "geometric"] = "log_linear"
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    kind: Annotated[Literal["remdm", "p2"], "re-mask at random, or the least sure"] = "remdm"
+    eta: Annotated[float, "how much is taken back"] = 1.0
+    grid: Annotated[int, "steps of time"] = 64
+    schedule: Annotated[Literal["log_linear", "cosine", "geometric"], "of the share that is shown"] = "log_linear"
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

@@ -20,7 +20,7 @@ Not to be confused with block diffusion, whose network was trained to see all bl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
@@ -47,12 +47,12 @@ class SemiAr(Kernel):
     long = True
     cite = ("sahoo2024",)
 
-    window: int = 64
-    stride: int | None = None  # None: half a window
-    inner: Literal["left_to_right", "random"] = "left_to_right"
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    window: Annotated[int, "tokens that the network sees"] = 64
+    stride: Annotated[int | None, "by how many tokens the window moves on; if none, half a window"] = None
+    inner: Annotated[Literal["left_to_right", "random"], "order within a window"] = "left_to_right"
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
         if isinstance(self.window, bool) or not isinstance(self.window, int) or self.window < 1:
