@@ -17,13 +17,11 @@ import numpy as np
 
 from besag import noise
 from besag.arrays import Bools, Floats, Ints
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError
 from besag.masks.law import LAWS, MaskLaw
 from besag.masks.passages import Passages
 from besag.masks.units import budget, gather, take, uniform_turns
 from besag.noise import Training
-
-PLACES = ("word", "token")
 
 
 @LAWS.register
@@ -42,8 +40,6 @@ class Span(MaskLaw):
             raise BesagError(f"chance is {self.chance}: the chance that a span ends, above 0 and at most 1.")
         if self.longest < 1:
             raise BesagError(f"longest is {self.longest}: a span has at least one word.")
-        if self.at not in PLACES:
-            raise BesagError(f"a span begins at a {' or a '.join(PLACES)}, not {self.at!r}.{nearest(self.at, PLACES)}")
 
     def lengths(self) -> Floats:
         """(longest,) the chance of each length 1, 2, …"""

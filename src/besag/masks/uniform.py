@@ -11,12 +11,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from besag.arrays import Bools, Floats
-from besag.errors import BesagError, nearest
 from besag.masks.law import LAWS, MaskLaw
 from besag.masks.passages import Passages
 from besag.masks.units import budget, take_tokens, uniform_turns
-
-COUNTS = ("budget", "bernoulli")
 
 
 @LAWS.register
@@ -27,10 +24,6 @@ class Uniform(MaskLaw):
     cite: ClassVar[tuple[str, ...]] = ("devlin2019",)
 
     count: Annotated[Literal["budget", "bernoulli"], "as many tokens as the budget says, or each by itself"] = "budget"
-
-    def __post_init__(self) -> None:
-        if self.count not in COUNTS:
-            raise BesagError(f"count is {' or '.join(COUNTS)}, not {self.count!r}.{nearest(self.count, COUNTS)}")
 
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
         turn = uniform_turns(passages, seed)

@@ -52,14 +52,12 @@ from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
 from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, changes, hidden, register
 from besag.samplers.kernels import signals
-from besag.samplers.kernels.decoding import fill, most_hidden, never_the_mask, refuse_nothing_hidden, refuse_unknown
+from besag.samplers.kernels.decoding import fill, most_hidden, never_the_mask, refuse_nothing_hidden
 from besag.samplers.kernels.pair_law import pair_laws
 from besag.samplers.kernels.stutter import repeated
 
 ROUNDS = 8  # unless something else is said
 AGAIN = 2  # passes for places that are hidden again: those that repeat each other must not be drawn together
-SIGNALS = ("distance", "change", "information", "attention")
-PAIRS = ("later", "ag")
 CELLS = 2**24  # numbers in the tables of dependence of one piece
 GAIN = 1e-9  # a swap must lower the sum by more, so that rounding never swaps for ever
 
@@ -116,8 +114,6 @@ class Adaptive(Kernel):
             raise BesagError(f"refine={self.refine!r}: give how often, 0 or more")
         if self.candidates < 1:
             raise BesagError(f"candidates={self.candidates!r}: a place needs at least 1 token that may stand there")
-        refuse_unknown("signal", self.signal, SIGNALS)
-        refuse_unknown("pairs", self.pairs, PAIRS)
         signals.distance(torch.zeros(1, 1, dtype=torch.bool), reach=self.reach)  # refuses a reach that makes no sense
         self._drawing()
 

@@ -32,13 +32,12 @@ import torch
 from torch import Tensor
 
 from besag.engine import Engine
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError
 from besag.noise import Sampling
 from besag.samplers.drawing import Drawing, draw
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, register
 from besag.samplers.kernels.pair_law import PairLaws, pair_laws
 
-CHOICES = {"where": ("random", "adjacent"), "inner": ("independent", "sequential", "ag")}
 Moved: TypeAlias = tuple[Tensor, Tensor, dict[str, Tensor]]  # ids (C, L), passes (C,), and what is told of the step
 
 ESCAPE = 0.1  # share of the corrected steps that are drawn by `sequential`
@@ -64,10 +63,6 @@ class BlockGibbs(Kernel):
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        for option, known in CHOICES.items():
-            value = getattr(self, option)
-            if value not in known:
-                raise BesagError(f"{option}={value!r}: give one of {', '.join(known)}.{nearest(str(value), known)}")
         if self.size < 1:
             raise BesagError(f"size={self.size!r}: a block has at least 1 place")
         if self.inner == "ag" and self.size != 2:

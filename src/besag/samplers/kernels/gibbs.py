@@ -22,14 +22,11 @@ import torch
 from torch import Tensor
 
 from besag.engine import Engine
-from besag.errors import BesagError, nearest
 from besag.hardware import send
 from besag.noise import Sampling
 from besag.samplers.drawing import Drawing, draw
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.decoding import foremost
-
-SCANS = ("random", "systematic", "subset")
 
 
 class GibbsState(NamedTuple):
@@ -57,8 +54,6 @@ class Gibbs(Kernel):
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        if self.scan not in SCANS:
-            raise BesagError(f"scan={self.scan!r}: give one of {', '.join(SCANS)}.{nearest(str(self.scan), SCANS)}")
         Drawing(self.temperature, self.top_k, self.top_p)
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> GibbsState:

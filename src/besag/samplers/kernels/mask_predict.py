@@ -31,9 +31,8 @@ from torch import Tensor
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, changes, refuse_no_places, register
-from besag.samplers.kernels.decoding import Pick, drawing, fill, foremost, refuse_unknown
+from besag.samplers.kernels.decoding import Pick, drawing, fill, foremost
 
-SCHEDULES = ("linear", "cosine")
 USUAL = 10  # iterations in the paper
 
 
@@ -65,7 +64,6 @@ class MaskPredict(Kernel):
     def __post_init__(self) -> None:
         if self.iterations is not None and self.iterations < 1:
             raise BesagError(f"iterations={self.iterations!r}: make at least 1, which predicts every place once")
-        refuse_unknown("schedule", self.schedule, SCHEDULES)
         drawing(self.pick, self.temperature, self.top_k, self.top_p)
 
     def check(self, canvas: Canvas) -> None:

@@ -34,7 +34,7 @@ from besag.engine import Engine
 from besag.errors import BesagError
 from besag.samplers.drawing import Drawing
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
-from besag.samplers.kernels.energy import EnergyName, energies, refuse_cold, refuse_unknown, text_places
+from besag.samplers.kernels.energy import EnergyName, energies, refuse_cold, text_places
 from besag.samplers.kernels.proposals import MoveName, Proposals, decide, fill, propose, sentence_energy
 
 
@@ -67,7 +67,6 @@ class Metropolis(Kernel):
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        refuse_unknown(self.energy)
         refuse_cold("energy_temperature", self.energy_temperature)
         _ = self._proposals  # checks its own
         if self.anneal is not None:

@@ -18,7 +18,7 @@ depends on the draw, likely tokens are favoured, and even a true joint is missed
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -36,11 +36,10 @@ from besag.samplers.kernels.decoding import (
     foremost,
     most_hidden,
     refuse_nothing_hidden,
-    refuse_unknown,
 )
 
 Order = Literal["left_to_right", "right_to_left", "random", "entropy", "margin", "confidence"]
-ORDERS = ("left_to_right", "right_to_left", "random", "entropy", "margin", "confidence")
+ORDERS: tuple[Order, ...] = get_args(Order)
 
 
 class Revealing(Kernel):
@@ -61,7 +60,6 @@ class Revealing(Kernel):
         return SEARCH if self.pick == "argmax" else self.law
 
     def __post_init__(self) -> None:
-        refuse_unknown("order", self.order, ORDERS)
         self._drawing()
 
     def check(self, canvas: Canvas) -> None:

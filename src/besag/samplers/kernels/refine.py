@@ -36,9 +36,7 @@ from besag.engine import Engine
 from besag.errors import BesagError
 from besag.noise import Sampling
 from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, changes, register
-from besag.samplers.kernels.decoding import Pick, drawing, fill, foremost, refuse_unknown
-
-STARTS = ("noise", "mask", "given")
+from besag.samplers.kernels.decoding import Pick, drawing, fill, foremost
 
 
 class RefineState(NamedTuple):
@@ -76,7 +74,6 @@ class Refine(Kernel):
             raise BesagError(f"iterations={self.iterations!r}: make at least 1, which predicts every place once")
         if not 0 < self.share <= 1:
             raise BesagError(f"share={self.share!r}: the share of places to update is above 0 and at most 1")
-        refuse_unknown("start", self.start, STARTS)
         drawing(self.pick, self.temperature, self.top_k, self.top_p)
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> RefineState:

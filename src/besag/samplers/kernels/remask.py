@@ -43,14 +43,12 @@ import torch
 from torch import Tensor
 
 from besag.engine import Engine
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError
 from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.decoding import drawn_at, hidden_at_first, never_the_mask, refuse_nothing_hidden
 from besag.samplers.kernels.schedules import checked_grid, schedule, shown
-
-KINDS = ("remdm", "p2")
 
 
 class RemaskState(NamedTuple):
@@ -90,8 +88,6 @@ class Remask(Kernel):
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise BesagError(f"kind={self.kind!r}: give one of {', '.join(KINDS)}.{nearest(str(self.kind), KINDS)}")
         if not 0 <= self.eta < torch.inf:
             raise BesagError(f"eta={self.eta!r}: how much is taken back, a number from 0 (nothing) up")
         checked_grid(self.grid)

@@ -30,9 +30,7 @@ from besag.errors import BesagError
 from besag.noise import Sampling
 from besag.samplers.drawing import Drawing, draw
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, hidden, register
-from besag.samplers.kernels.decoding import most_hidden, refuse_nothing_hidden, refuse_unknown
-
-INNER = ("left_to_right", "random")
+from besag.samplers.kernels.decoding import most_hidden, refuse_nothing_hidden
 
 
 @register
@@ -62,7 +60,6 @@ class SemiAr(Kernel):
                 f"stride={self.stride!r}: a window of {self.window} moves on by 1 to {self.window} tokens, else places "
                 "are passed over"
             )
-        refuse_unknown("inner", self.inner, INNER)
         Drawing(self.temperature, self.top_k, self.top_p)
 
     def check(self, canvas: Canvas) -> None:

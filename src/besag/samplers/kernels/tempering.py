@@ -27,7 +27,7 @@ from besag.errors import BesagError
 from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
-from besag.samplers.kernels.energy import EnergyName, energies, refuse_cold, refuse_unknown, text_places
+from besag.samplers.kernels.energy import EnergyName, energies, refuse_cold, text_places
 from besag.samplers.kernels.proposals import MoveName, Proposals, decide, fill, propose, sentence_energy
 
 
@@ -62,7 +62,6 @@ class Tempering(Kernel):
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        refuse_unknown(self.energy)
         refuse_cold("energy_temperature", self.energy_temperature)
         refuse_cold("hottest", self.hottest)
         _ = self._proposals  # checks its own

@@ -40,8 +40,6 @@ class Alternate(Objective):
         steps: Annotated[int | None, "steps of a period, instead of a share"] = None,
     ) -> None:
         super().__init__(encoder, seed=seed)
-        if pattern not in ("alternate", "phases"):
-            raise BesagError(f"pattern={pattern!r}: give 'alternate' or 'phases'")
         if not 0 <= causal <= 1:
             raise BesagError(f"causal={causal!r}: the share of causal steps lies between 0 and 1")
         if not 0 < period <= 1:

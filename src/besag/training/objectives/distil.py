@@ -122,9 +122,7 @@ class Distil(Objective):
 
             answering = load_conditionals(found(str(given)), device="cpu")
             if not isinstance(answering, Transformer):
-                raise BesagError(
-                    f"the teacher {self.called!r} is a causal model; a teacher fills in hidden places"
-                )
+                raise BesagError(f"the teacher {self.called!r} is a causal model; a teacher fills in hidden places")
             given, self.vocabulary, longest = answering.model, answering.vocabulary, answering.max_length
         if not hasattr(given, "config"):
             raise BesagError(

@@ -51,8 +51,6 @@ class Maskless(Objective):
         one_at_a_time: Annotated[bool, "mask one place of each passage: what pll asks"] = False,
     ) -> None:
         super().__init__(encoder, seed=seed)
-        if teacher not in ("self", "frozen"):
-            raise BesagError(f"teacher={teacher!r}: give 'self' or 'frozen'")
         if weight < 0 or (weight == 0 and teacher == "self"):
             raise BesagError(f"weight={weight!r}: above 0, or with teacher='frozen' at least 0")
         self.weight, self.one_at_a_time = weight, one_at_a_time

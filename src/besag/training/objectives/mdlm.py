@@ -34,8 +34,6 @@ from besag.training.network.encoder import Encoder
 from besag.training.objectives import draws
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, Predicted, cross_entropy
 
-HIDES = ("independent", "counted")
-
 
 @OBJECTIVES.register
 class MDLM(Objective):
@@ -54,8 +52,6 @@ class MDLM(Objective):
         subs: Annotated[bool, "the mask is never an answer"] = True,
     ) -> None:
         super().__init__(encoder, seed=seed)
-        if hide not in HIDES:
-            raise BesagError(f"hide={hide!r}: give one of {', '.join(map(repr, HIDES))}")
         self.hide, self.floor, self.subs = hide, checked_floor(floor), subs
 
     def forward(self, batch: Batch) -> Loss:

@@ -33,8 +33,6 @@ from besag.training.objectives.mdlm import per_token, predictions
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, cross_entropy
 from besag.vocabulary import Vocabulary
 
-CHOICES = {"corrupt": ("random", "mask"), "feed": ("sample", "argmax"), "first": ("all", "corrupted")}
-
 
 @OBJECTIVES.register
 class Unroll(Objective):
@@ -59,9 +57,6 @@ class Unroll(Objective):
         temperature: Annotated[float, "of the sampled answers"] = 1.0,
     ) -> None:
         super().__init__(encoder, seed=seed)
-        for option, given in {"corrupt": corrupt, "feed": feed, "first": first}.items():
-            if given not in CHOICES[option]:
-                raise BesagError(f"{option}={given!r}: give one of {', '.join(map(repr, CHOICES[option]))}")
         if stages < 1:
             raise BesagError(f"stages={stages!r}: there is at least one")
         if min(correct, random) < 0 or correct + random > 1:
