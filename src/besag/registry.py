@@ -65,6 +65,13 @@ class Accepts(NamedTuple):
     def __str__(self) -> str:
         return " | ".join([*self.words, *self.kinds])
 
+    @property
+    def told(self) -> str:
+        """In a sentence."""
+        if not self.kinds:
+            return f"one of {', '.join(self.words)}"
+        return " or ".join([*(TOLD[kind] for kind in self.kinds), *self.words])
+
     def takes(self, value: object) -> bool:
         return (isinstance(value, str) and value in self.words) or any(KINDS[kind](value) for kind in self.kinds)
 
@@ -99,6 +106,10 @@ KINDS: dict[str, Callable[[object], bool]] = {
     "list": lambda value: not isinstance(value, str) and hasattr(value, "__len__"),
     "any": lambda value: True,
 }
+
+
+TOLD = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text", "list": "a list",
+        "none": "none", "any": "anything"}  # fmt: skip
 
 
 class Option(NamedTuple):
@@ -172,7 +183,7 @@ def refuse_unfit(what: str, own: Iterable[Option], given: Mapping[str, object]) 
     for option in own:
         if option.name in given and not option.accepts.takes(value := given[option.name]):
             guess = nearest(value, option.accepts.words) if isinstance(value, str) else ""
-            raise BesagError(f"{what} with {option.name}={value!r}: {option.name} is {option.accepts}.{guess}")
+            raise BesagError(f"{what} with {option.name}={value!r}: give {option.accepts.told}.{guess}")
 
 
 class Registry(dict[str, K]):

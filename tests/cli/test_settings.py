@@ -61,7 +61,7 @@ def test_one_of_several_or_all_that_have_it() -> None:
         (["pll"], ["samples=3"], "samples is an option of elbo, not of pll"),
         (["pll"], ["chain.order=random"], "is about 'chain', and this runs pll"),
         (["chain"], ["order=rndom"], "'chain' with order='rndom'.*'random'"),
-        (["chain"], ["orders=two"], "'chain' with orders='two': orders is int"),
+        (["chain"], ["orders=two"], "'chain' with orders='two': give a whole number"),
         (["chain"], ["seed=1", "chain.seed=2"], "seed is set twice"),
     ],
 )

@@ -166,7 +166,7 @@ def test_context_is_shown_and_never_hidden():
 def test_wrong_options_are_answered_with_the_nearest():
     for options, message in (
         ({"order": "confidnt"}, r"order='confidnt'.*'confident'"),
-        ({"joint": "stationry"}, r"joint='stationry': ag or stationary\. Did you mean 'stationary'"),
+        ({"joint": "stationry"}, r"joint='stationry': give one of ag, stationary\. Did you mean 'stationary'"),
         ({"weights": "marginals"}, r"weights='marginals'.*'marginal'"),
         ({"joint": "stationary", "weights": "marginal"}, "weighs contexts by itself"),
         ({"candidates": 0}, "candidates=0: give a number from 1 to 256"),

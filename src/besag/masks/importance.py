@@ -47,7 +47,6 @@ class Importance(MaskLaw):
     def __post_init__(self) -> None:
         refuse_unless(self.stop_words >= 0, self, "stop_words", "0 or more")
         refuse_unless(0 < self.least <= 1, self, "least", "above 0 and at most 1")
-        refuse_unless(self.unit in ("word", "token"), self, "unit", "'word' or 'token'")
 
     def prepare(self, statistics: Statistics) -> Self:
         share = shares(statistics)
