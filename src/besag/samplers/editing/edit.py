@@ -30,9 +30,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,17 +40,19 @@ from torch import Tensor
 
 from besag import noise
 from besag.arrays import Floats, Ints
+from besag.checks import is_number, whole_number
 from besag.conditionals.contract import Conditionals
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError
+from besag.noise import Sampling
 from besag.places.filling import filled
+from besag.places.positions import Position, position_list
 from besag.reductions import Chunk
 from besag.results.tables import aligned, raw, wrapped
 from besag.results.words import counted, quoted
 from besag.samplers.drawing import Drawing
 from besag.samplers.editing.gumbel import gumbel, hindsight, mixed
-from besag.samplers.editing.rewrite import Changes, Rewrite, Spot, encode, free_places
-from besag.samplers.kernel import DRAW, EXTRA, TIME, WHERE
+from besag.samplers.editing.rewrite import Changes, Rewrite, encode, free_places
 from besag.samplers.sheet import allowed_tokens
 from besag.vocabulary import Encoded
 
@@ -131,8 +132,8 @@ class Inversion:
     def replay(self, engine: Engine, changes: Changes | None = None, *, strength: float = 0.0, seed: int = 0) -> Edited:
         """The text that this noise gives with some of it replaced, or hidden and drawn anew with fresh noise.
 
-        A key is a word or phrase that stands in the text once, the number of a token (special tokens counted), or
-        characters (start, end); a value the new words, of any number of tokens, or None. `seed` is that of fresh noise.
+        A key is the position of one place (a word or phrase that stands in the text once, the number of a token,
+        characters); a value the new words, of any number of tokens, or None. `seed` is that of fresh noise.
         """
         conditionals = engine.conditionals
         if conditionals.width != self.noise.shape[1] or conditionals.name != self.model:
@@ -140,7 +141,7 @@ class Inversion:
                 f"this noise was recorded with {self.model!r} ({self.noise.shape[1]:,} tokens); "
                 f"{conditionals.name!r} ({conditionals.width:,}) would read it wrongly"
             )
-        if not _number(strength) or not 0 <= strength <= 1:
+        if not is_number(strength) or not 0 <= strength <= 1:
             raise BesagError(f"strength={strength!r}: 0 plays the recorded noise, 1 draws all of it anew")
         own = encode(conditionals, self.text)
         change = Rewrite.of(conditionals, own, changes or {})
@@ -163,7 +164,9 @@ class Inversion:
             group, step = np.where(hidden, -1, group), np.where(hidden, step - self.steps, step)
         values = self.noise[kept]  # (f, V)
         if strength > 0 or hidden.any():
-            fresh = gumbel(noise.uniform(seed, EXTRA, 0, self.places[kept][:, None], np.arange(values.shape[1])))
+            fresh = gumbel(
+                noise.uniform(seed, Sampling.EXTRA, 0, self.places[kept][:, None], np.arange(values.shape[1]))
+            )
             values = np.where(hidden[:, None], fresh, mixed(values, fresh, strength))
         mask, law = int(conditionals.vocabulary.mask_id or 0), _Law(self.temperature, allowed_tokens(conditionals))
         ids, steps = change.encoded.ids.copy(), np.unique(step).tolist()
@@ -229,7 +232,7 @@ def invert(
     engine: Engine,
     text: str,
     *,
-    keep: Sequence[Spot] = (),
+    keep: Sequence[Position] = (),
     depth: float = 0.2,
     steps: int | None = None,
     temperature: float = 1.0,
@@ -250,7 +253,7 @@ def edit(
     changes: Changes,
     *,
     strength: float = 0.0,
-    keep: Sequence[Spot] = (),
+    keep: Sequence[Position] = (),
     depth: float = 0.2,
     steps: int | None = None,
     temperature: float = 1.0,
@@ -262,8 +265,8 @@ def edit(
     """
     if not isinstance(changes, Mapping):
         raise BesagError(f"changes={changes!r}: say what becomes of what, as {{'old': 'new'}}")
-    _check_kept(keep)
-    shown = [*keep, *(spot for spot, new in changes.items() if new is not None)]
+    own = encode(engine.conditionals, text)
+    shown = [*position_list("keep", keep), *Rewrite.of(engine.conditionals, own, changes).replaced.tolist()]
     inversion = invert(engine, text, keep=shown, depth=depth, steps=steps, temperature=temperature, seed=seed)
     edited = inversion.replay(engine, changes, strength=strength, seed=seed)
     return replace(edited, passes=inversion.steps + edited.passes)
@@ -272,17 +275,17 @@ def edit(
 def _invert(
     conditionals: Conditionals,
     text: str,
-    keep: Sequence[Spot],
+    keep: Sequence[Position],
     depth: float,
     steps: int | None,
     temperature: float,
     seed: int,
 ) -> Plan[Inversion]:
-    _check_kept(keep)
-    if not _number(depth) or not 0 < depth <= 1:
+    keep = position_list("keep", keep)
+    if not is_number(depth) or not 0 < depth <= 1:
         raise BesagError(f"depth={depth!r}: the share of places hidden at a time is above 0 and at most 1")
-    if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 1):
-        raise BesagError(f"steps={steps!r}: reveal in at least 1 step, or None for one place at a time")
+    if steps is not None:
+        whole_number(steps, "steps", right="reveal in at least 1 step, or None for one place at a time")
     Drawing(temperature)
     encoded = encode(conditionals, text)
     places = free_places(conditionals, encoded, keep)
@@ -307,29 +310,18 @@ def _invert(
             f"{conditionals.name!r} cannot draw {encoded.tokens[at]!r} (token {at} of {quoted(text)}), so no noise "
             "gives it: keep it"
         )
-    top = noise.uniform(seed, TIME, 0, places)
-    uniform = noise.uniform(seed, DRAW, 0, places[:, None], np.arange(law.shape[1]))
+    top = noise.uniform(seed, Sampling.TIME, 0, places)
+    uniform = noise.uniform(seed, Sampling.DRAW, 0, places[:, None], np.arange(law.shape[1]))
     recorded = hindsight(law, token, top, uniform)
     return Inversion(encoded.text, encoded.ids, places, group, step, recorded, temperature, seed, conditionals.name)
 
 
-def _number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _check_kept(keep: Sequence[Spot]) -> None:
-    if isinstance(keep, str | int):  # a text is a sequence too: of its letters
-        raise BesagError(f"keep={keep!r}: give a list of words, as [{keep!r}]")
-    if not isinstance(keep, Iterable):
-        raise BesagError(f"keep={keep!r}: give a list of words")
-
-
 def _path(places: Ints, depth: float, steps: int | None, seed: int) -> tuple[Ints, Ints]:
     """(n,), (n,) the group and the step of each place: equal groups by lot, and in each a random order, or steps."""
-    turn = noise.uniform(seed, WHERE, 0, places).argsort(kind="stable").argsort()
+    turn = noise.uniform(seed, Sampling.WHERE, 0, places).argsort(kind="stable").argsort()
     size = max(1, round(depth * len(places)))
     group = turn // size
-    within = turn % size if steps is None else (noise.uniform(seed, WHERE, 1, places) * steps).astype(np.int64)
+    within = turn % size if steps is None else (noise.uniform(seed, Sampling.WHERE, 1, places) * steps).astype(np.int64)
     _, step = np.unique(group * max(size, steps or 1) + within, return_inverse=True)  # steps without a place left out
     return group, step.astype(np.int64)
 
