@@ -33,6 +33,7 @@ def memory(process: subprocess.Popen[str]) -> int:
     return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) >> 10
 
 
+@pytest.mark.slow
 def test_a_line_is_answered_before_the_next_one_comes_and_ctrl_c_leaves_whole_rows() -> None:
     with start("score", "-", "--method", "pll", "--method", "unmasked") as process:
         assert process.stdin
@@ -52,6 +53,7 @@ def test_a_line_is_answered_before_the_next_one_comes_and_ctrl_c_leaves_whole_ro
         assert process.stderr.read() == message
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_middle_of_the_work(tmp_path: Path) -> None:
     texts, output = tmp_path / "texts.txt", tmp_path / "out.jsonl"
     texts.write_text("".join(f"There were {number} cats in the old house by the sea.\n" for number in range(20_000)))
@@ -70,6 +72,7 @@ def test_ctrl_c_in_the_middle_of_the_work(tmp_path: Path) -> None:
     assert f"interrupted after {len(rows)} rows; go on with --skip {len(rows)} " in message
 
 
+@pytest.mark.slow
 def test_an_endless_stdin_takes_no_memory_and_a_closed_pipe_is_quiet() -> None:
     with (
         subprocess.Popen(["seq", "100000", "1000000000"], stdout=subprocess.PIPE) as endless,
@@ -112,6 +115,29 @@ def test_help_comes_at_once() -> None:
             assert process.wait() == 0
         times.append(time.perf_counter() - began)
     assert min(times) < 1
+
+
+def modules_after(program: str, *arguments: str) -> set[str]:
+    """What is imported in a process of its own when a program has run."""
+    tail = "\nimport sys; print(*sys.modules, file=sys.stderr)"
+    result = subprocess.run([sys.executable, "-c", program + tail, *arguments], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return set(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["--help"], ["--version"], ["cite"], ["cite", "besag1975"], ["models"], ["score", "--help"]],
+    ids=" ".join,
+)
+def test_what_prints_text_does_not_wait_for_torch(command: list[str]) -> None:
+    run = "import besag.cli\ntry: besag.cli.main()\nexcept SystemExit as done: assert not done.code, done.code"
+    assert not modules_after(run, *command) & {"torch", "transformers", "huggingface_hub"}
+
+
+def test_scoring_does_not_wait_for_the_other_rooms() -> None:
+    rooms = {"constraints", "diagnostics", "evaluation", "fills", "samplers", "study", "training"}
+    assert not modules_after("import besag; besag.load") & {f"besag.{room}" for room in rooms}
 
 
 def test_a_score_that_needs_joints_is_known_before_they_are_loaded() -> None:

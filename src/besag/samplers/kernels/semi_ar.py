@@ -25,6 +25,7 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
+from besag.checks import whole_number
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.noise import Sampling
@@ -53,8 +54,7 @@ class SemiAr(Kernel):
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.window, bool) or not isinstance(self.window, int) or self.window < 1:
-            raise BesagError(f"window={self.window!r}: give how many tokens of text are seen at a time, at least 1")
+        whole_number(self.window, "window", right="give how many tokens of text are seen at a time, at least 1")
         if self.stride is not None and not 1 <= self.stride <= self.window:
             raise BesagError(
                 f"stride={self.stride!r}: a window of {self.window} moves on by 1 to {self.window} tokens, else places "
