@@ -6,7 +6,8 @@ from typing import Any
 
 from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, PlotOptions, RunOptions, grouped
-from besag.cli.joint import At, Gold, JointOptions, Masked, positions, refuse_other_than_two
+from besag.cli.joint import Gold, JointOptions, Masked, refuse_other_than_two
+from besag.cli.positions import Positions, positions
 from besag.cli.settings import ConstructionsOptions
 
 
@@ -19,12 +20,12 @@ def compare(
     joint: JointOptions,
     output: PlotOptions,
     run: RunOptions,
-    at: At = None,
+    position: Positions = None,
     gold: Gold = None,
 ) -> int:
     """Every construction of the joint of two places: how well it predicts the text and how near it is to the model.
 
-    besag compare "The man is at the casino." --at man --at is
+    besag compare "The man is at the casino." --position man --position is
 
     Without tokens of its own at the places (masks, and no --gold) a text has no perplexity: what remains is the
     likeliest pair of each, its distance from the model's conditionals, and the mutual information.
@@ -37,8 +38,8 @@ def compare(
 
     constructions = method.chosen()
     lm = model.load(run.progress)
-    refuse_other_than_two(lm, text, at, "besag compare")
-    first: Any = lm.joint(text, positions(at), "mlm", outcomes=joint.outcomes, candidates=joint.size, gold=gold)
+    refuse_other_than_two(lm, text, position, "besag compare")
+    first: Any = lm.joint(text, positions(position), "mlm", outcomes=joint.outcomes, candidates=joint.size, gold=gold)
     found = first.compare(constructions)
     if output.on_screen:
         print(found)  # with its facts below

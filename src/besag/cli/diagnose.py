@@ -11,16 +11,17 @@ import typer
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, PlotOptions, RunOptions, grouped
-from besag.cli.joint import At, Outcomes, positions
+from besag.cli.joint import Outcomes
+from besag.cli.positions import Positions, positions
 from besag.cli.writing import Row
 
 if TYPE_CHECKING:
     from besag.diagnostics import Compatibility, DependenceMap, Rectangles
     from besag.language_model import LanguageModel
 
-_AT = "Without --at (and masks), all neighbours are tested."
+_WITHOUT = "Without --position (and masks), all neighbours are tested."
 
-Diagnosed = Annotated[str, typer.Argument(metavar="TEXT", help=f"A sentence. {_AT}", show_default=False)]
+Diagnosed = Annotated[str, typer.Argument(metavar="TEXT", help=f"A sentence. {_WITHOUT}", show_default=False)]
 Minors = Annotated[int, o.of_method("--minors", min=1, help="2 × 2 minors drawn for each pair of places.")]
 Candidates = Annotated[int, o.of_method("--candidates", min=2, help="Tokens of each place, for all but the minors.")]
 MaxDistance = Annotated[
@@ -52,12 +53,12 @@ def diagnose(
     method: DiagnoseOptions,
     output: PlotOptions,
     run: RunOptions,
-    at: At = None,
+    position: Positions = None,
     top: Top = 10,
 ) -> int:
     """How well a model's conditionals fit together, and which places of a text depend on each other.
 
-    besag diagnose "The man is at the casino." --at man --at is --plot casino.png
+    besag diagnose "The man is at the casino." --position man --position is --plot casino.png
 
     The rectangle test compares odds ratios of 2 × 2 minors seen from either place; Arnold and Press score the table of
     conditionals; the map is the mutual information of every two places. Exit code 3: a joint did not converge.
@@ -68,7 +69,7 @@ def diagnose(
     from besag.diagnostics.rectangle import rectangles
 
     lm = model.load(run.progress)
-    where, found = positions(at), None
+    where, found = positions(position), None
     spread: Any = {"candidates": method.candidates, "max_distance": method.max_distance}
     if method.map:
         takes = cost(lm.conditionals, text, **spread)

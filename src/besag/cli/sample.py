@@ -17,6 +17,7 @@ from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, OutputOptions, RunOptions, grouped
 from besag.cli.lengths import length_model
+from besag.cli.positions import Free, Keep, positions
 from besag.cli.settings import settings
 from besag.cli.writing import Writer
 from besag.errors import BesagError
@@ -42,9 +43,7 @@ Lengths = Annotated[
     o.of_method("--lengths", help="File of texts, or what `besag lengths` saved, to draw lengths from."),
 ]
 End = Annotated[str, o.of_method("--end", help="Closes a text from nothing, such as a full stop.")]
-Free = Annotated[list[str] | None, o.of_method("--free", help="A word of the text that may change. Repeat.")]
 FreeAll = Annotated[bool, o.of_method("--free-all", help="Every word of the text may change.")]
-KeepWords = Annotated[list[str] | None, o.of_method("--keep", help="A word that may not change. Repeat.")]
 Temperature = Annotated[float | None, o.of_method("--temperature", "-t", help="Short for --set temperature=….")]
 TopK = Annotated[int | None, o.of_method("--top-k", help="Short for --set top_k=….")]
 TopP = Annotated[float | None, o.of_method("--top-p", help="Short for --set top_p=….")]
@@ -72,19 +71,19 @@ class CanvasOptions:
     end: End = ""
     free: Free = None
     free_all: FreeAll = False
-    keep: KeepWords = None
+    keep: Keep = None
 
     def check(self) -> None:
         if self.length is not None and self.lengths is not None:
             raise BesagError("--length is one length, --lengths a file to draw them from: say one of them")
         if self.free and self.free_all:
-            raise BesagError("--free names words, --free-all frees all of them: say one of them")
+            raise BesagError("--free names places, --free-all frees all of them: say one of them")
 
     def of_sample(self, lm: LanguageModel) -> dict[str, Any]:
         """As arguments of `lm.sample`."""
         length: int | LengthModel | None = self.length if self.lengths is None else length_model(self.lengths, lm)
-        free = "all" if self.free_all else self.free
-        return {"length": length, "end": self.end, "free": free, "keep": self.keep or ()}
+        free = "all" if self.free_all else positions(self.free)
+        return {"length": length, "end": self.end, "free": free, "keep": positions(self.keep) or ()}
 
 
 @dataclass(frozen=True)
@@ -253,7 +252,7 @@ def _solve(
     budget: int,
     out: Writer,
 ) -> int:
-    from besag.samplers.sheet import masks
+    from besag.places.reading import masks
 
     start = text if text is not None else masks(lm.vocabulary, canvas.length or 0) + canvas.end
     solutions = lm.solve(

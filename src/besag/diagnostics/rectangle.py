@@ -32,7 +32,8 @@ from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError, require
 from besag.joints.candidates import outcome_ids, shown
 from besag.noise import Measuring
-from besag.places.places import Places, Position
+from besag.places.places import Places
+from besag.places.positions import Position
 from besag.reductions import Logit, Row
 
 if TYPE_CHECKING:
