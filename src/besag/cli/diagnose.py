@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from besag.diagnostics import Compatibility, DependenceMap, Rectangles
     from besag.language_model import LanguageModel
 
-_WITHOUT = "Without --position (and masks), all neighbours are tested."
+_AT = "Without --position (and masks), all neighbours are tested."
 
-Diagnosed = Annotated[str, typer.Argument(metavar="TEXT", help=f"A sentence. {_WITHOUT}", show_default=False)]
+Diagnosed = Annotated[str, typer.Argument(metavar="TEXT", help=f"A sentence. {_AT}", show_default=False)]
 Minors = Annotated[int, o.of_method("--minors", min=1, help="2 × 2 minors drawn for each pair of places.")]
 Candidates = Annotated[int, o.of_method("--candidates", min=2, help="Tokens of each place, for all but the minors.")]
 MaxDistance = Annotated[

@@ -19,9 +19,7 @@ Text = Annotated[str, typer.Argument(metavar="TEXT", help="The text to edit.", s
 Replacements = Annotated[
     list[str],
     typer.Argument(
-        metavar="OLD=NEW …",
-        help="A place (as for --keep) and what stands there now; OLD= draws it anew.",
-        show_default=False,
+        metavar="OLD=NEW …", help="A word and what stands there now; OLD= draws it anew.", show_default=False
     ),
 ]
 Strength = Annotated[float, o.of_method("--strength", help="0: only the text's own noise; 1: only fresh noise.")]
