@@ -11,17 +11,13 @@ import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from besag.results.grid import footer
 from besag.results.tables import display_width, placed, raw, visible, wrapped
 from besag.results.words import amount, counted, meaning, number, quoted
 
 if TYPE_CHECKING:
     from besag.scores.score import Score
 
-REASONS = {
-    "empty": "the text is empty",
-    "unknown": "the text holds only unknown tokens",
-    "mask": "the text holds the mask token, so a part of it is hidden",
-}
 FULL_COLOUR = 16.0  # bits of surprisal at which a token has the full colour; fixed, so that sentences compare
 
 
@@ -30,7 +26,7 @@ FULL_COLOUR = 16.0  # bits of surprisal at which a token has the full colour; fi
 
 def reason(score: Score) -> str:
     """Why there is no number, in words."""
-    return f"not scored: {REASONS.get(score.status, score.status)}"
+    return f"not scored: {score.status.sentence}"
 
 
 def facts(score: Score) -> list[str]:
@@ -134,10 +130,9 @@ def html(score: Score) -> str:
     body, legend = markup.escape(score.text), ""
     if score.status == "ok":
         body, legend = "".join(_coloured(score, segment) for segment in segments(score)), _legend(score)
-    said = markup.escape(" · ".join(facts(score)))
     return (
         f'<div dir="auto" style="white-space:pre-wrap;line-height:1.9;overflow-wrap:anywhere">{body}</div>'
-        f'<div style="opacity:.75;font-size:85%">{legend}{said}</div>'
+        + footer(facts(score), legend)
     )
 
 
