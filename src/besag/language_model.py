@@ -24,6 +24,7 @@ from besag.joints.block import BlockJoint, block_joint
 from besag.joints.candidates import automatic
 from besag.joints.pair import PairJoint
 from besag.places.places import Position, find, token_ids
+from besag.results.words import dtype_name
 from besag.samplers import Kernel
 from besag.samplers import kernel as kernel_named
 from besag.samplers.chain import Chain
@@ -108,7 +109,7 @@ class LanguageModel:
 
     @property
     def dtype(self) -> str:
-        return str(self.conditionals.dtype).removeprefix("torch.")
+        return dtype_name(self.conditionals.dtype)
 
     @overload
     def score(self, texts: str, method: str | Method = ..., **options: Any) -> Score: ...

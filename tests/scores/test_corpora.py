@@ -90,7 +90,9 @@ def test_the_interval_covers_the_truth_nineteen_times_in_twenty():
 
 
 def test_what_could_not_be_scored_is_counted_and_left_out():
-    whole = corpus([score([-1.0]), score([], "", status=Status.EMPTY), score([], "[MASK]", status=Status.MASK), score([-3.0])])
+    whole = corpus(
+        [score([-1.0]), score([], "", status=Status.EMPTY), score([], "[MASK]", status=Status.MASK), score([-3.0])]
+    )
     assert whole.skipped == {"empty": 1, "mask": 1}
     assert (whole.n_texts, whole.perplexity) == (2, pytest.approx(math.exp(2)))
     assert "1 text skipped: empty (the text is empty)" in " ".join(str(whole).split())

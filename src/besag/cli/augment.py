@@ -107,6 +107,7 @@ def augment(
                 ready.append({
                     "row": record.number, "copy": row.copy, "text": row.text, "similarity": row.similarity,
                     "log_prob_change": row.log_prob_change, "changed": changed, "status": row.status,
+                    "reason": row.reason,
                 })  # fmt: skip
                 unchanged += row.status != "ok"
                 if len(ready) < copies:
@@ -125,5 +126,5 @@ def augment(
                 out.close()
     say(f"{how.guard(lm.conditionals)} · seed {seed} · {lm.name}")
     if unchanged:
-        say(f"{unchanged} copies could not be changed: see their status")
+        say(f"{unchanged} copies could not be changed: see their status and reason")
     return UNSCORED if unchanged else 0

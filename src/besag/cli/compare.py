@@ -81,7 +81,7 @@ def compare(
         for row in found.rows:
             out.write(row, {})
         out.close()
-        say(" · ".join(found.facts()))
+        say(" · ".join(found.facts))
     if plot is not None:
         found.plot().figure.savefig(plot, dpi=DPI)
     return 0 if found.status == "ok" else UNSCORED

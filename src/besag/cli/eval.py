@@ -112,7 +112,7 @@ def minimal_pairs(
     finally:
         out.close()
     for found in results:
-        print(("\n" if shape == "table" else "") + " · ".join(found.facts()), file=_for_words(shape, output))
+        print(("\n" if shape == "table" else "") + " · ".join(found.facts), file=_for_words(shape, output))
     if plot is not None:
         figure: Any = results[0].plot().figure
         figure.savefig(plot, dpi=DPI)
@@ -163,7 +163,7 @@ def overlap(
             out.write({**row, "runs": one.runs, "of": one.of}, {})
     finally:
         out.close()
-    print(("\n" if shape == "table" and found.seen else "") + str(found), file=_for_words(shape, output))
+    print(("\n" if shape == "table" and found.seen else "") + " · ".join(found.facts), file=_for_words(shape, output))
     return 0
 
 

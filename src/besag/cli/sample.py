@@ -153,8 +153,8 @@ def sample(
         for number, (line, log_prob, of_model) in enumerate(rows):
             out.write({"chain": number, "text": line, "log_prob": log_prob, "model_log_prob": of_model}, {})
         out.close()
-        say(" · ".join(solutions.told))
-        return 0 if solutions.status in ("solved", "all") else UNSCORED
+        say(" · ".join(solutions.facts))
+        return 0 if solutions.status.fine else UNSCORED
     law = None if lengths is None else length_model(lengths, lm)
     common = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     options = {name: value for name, value in common.items() if value is not None} | settings(set_)
@@ -180,7 +180,7 @@ def sample(
             numbers = {name: value for name, value in found.summary(chain).items() if name != "changed"}
             out.write({"chain": chain, "text": line, **numbers}, {})
     out.close()
-    say(" · ".join(found.told))
+    say(" · ".join(found.facts))
     return 0
 
 

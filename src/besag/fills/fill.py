@@ -231,8 +231,8 @@ class _Masks:
         else:
             found = [(tokens, joint.log_prob(*tokens)) for tokens in joint.sample(self.k, self.seed)]
         what = f"all pairs of {len(pair.ids_a):,} {self.tokens}" if candidates == "all" else _sets(pair.shape)
-        ids, log_probs = [tuple(token.id for token in tokens) for tokens, _ in found], [log_prob for _, log_prob in found]
-        return Found(ids, log_probs, self.exact(what, lost), lost, joint.status, joint.details)
+        ids = [tuple(token.id for token in tokens) for tokens, _ in found]
+        return Found(ids, [log_prob for _, log_prob in found], self.exact(what, lost), lost, joint.status, joint.details)
 
     def several(self) -> Found:
         if self.method != "ag":

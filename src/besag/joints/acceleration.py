@@ -98,5 +98,9 @@ def warning(status: Status, details: Mapping[str, float | int | str], of: str = 
     if status == Status.OK:
         return []
     known = all(name in details for name in ("residual", "iterations", "tolerance"))
-    why = ": residual {residual:.1e} after {iterations:,} readings, {tolerance:.0e} wanted".format_map(details) if known else ""
+    why = (
+        ": residual {residual:.1e} after {iterations:,} readings, {tolerance:.0e} wanted".format_map(details)
+        if known
+        else ""
+    )
     return [f"{of} {status.upper()}{why}".strip()]

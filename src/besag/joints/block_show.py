@@ -50,9 +50,7 @@ def to_dict(joint: BlockJoint) -> dict[str, Any]:
     encoded, positions = joint.places.encoded, joint.places.positions
     whole = {
         "text": encoded.text,
-        "places": [
-            {"position": int(at), "token": encoded.tokens[at], "span": encoded.offsets[at]} for at in positions
-        ],
+        "places": [{"position": int(at), "token": encoded.tokens[at], "span": encoded.offsets[at]} for at in positions],
         "status": joint.status,
         "facts": joint.facts,
         "method": joint.method,

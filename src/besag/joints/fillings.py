@@ -72,7 +72,11 @@ def covered(lost: Iterable[float]) -> str:
 
 def added(own: Sequence[str], forced: Sequence[bool]) -> list[str]:
     """Which of the text's own tokens had to be put among the candidates."""
-    return [f"{visible(token)} of the text was added to the candidates" for token, was in zip(own, forced, strict=False) if was]
+    return [
+        f"{visible(token)} of the text was added to the candidates"
+        for token, was in zip(own, forced, strict=False)
+        if was
+    ]
 
 
 def record(filling: Filling) -> dict[str, Any]:

@@ -23,11 +23,11 @@ from besag import noise
 from besag.errors import BesagError, nearest, require_positive
 from besag.joints import pair_plot, pair_show, passes
 from besag.joints.comparison import Comparison
+from besag.joints.fillings import filled_text, one_each
 from besag.joints.law import EVERYTHING, Index
 from besag.joints.metrics import Metrics, measure
 from besag.joints.registry import Built, Construction
 from besag.joints.unaries import Lost, Unaries
-from besag.joints.fillings import filled_text, one_each
 from besag.places.filling import Filling
 from besag.places.places import Places, Token, token_id
 from besag.results.grid import Grid

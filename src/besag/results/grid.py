@@ -32,12 +32,16 @@ class Grid:
     lines: Sequence[Line]
     left: Collection[int] = ()
     bar: int | None = None  # the column in which bars are drawn
+    note: str = ""  # a line below
 
     def __bool__(self) -> bool:
         return bool(self.lines)
 
     def text(self, width: int) -> str:
         """Aligned columns."""
+        return f"{self._aligned(width)}\n{self.note}" if self.note else self._aligned(width)
+
+    def _aligned(self, width: int) -> str:
         head = [self.head] if any(self.head) else []
         plain = aligned([*head, *(line.cells for line in self.lines)], self.left)
         if not any(line.more for line in self.lines):
@@ -48,7 +52,8 @@ class Grid:
     def html(self) -> str:
         names = "".join(f"<th{self._style(at)}>{markup.escape(name)}</th>" for at, name in enumerate(self.head))
         head = f"<thead><tr>{names}</tr></thead>" if any(self.head) else ""
-        return f"<table>{head}<tbody>{''.join(map(self._row, self.lines))}</tbody></table>"
+        note = f"<div>{markup.escape(self.note)}</div>" if self.note else ""
+        return f"<table>{head}<tbody>{''.join(map(self._row, self.lines))}</tbody></table>{note}"
 
     def _row(self, line: Line) -> str:
         weight = ' style="font-weight:bold"' if line.strong else ""

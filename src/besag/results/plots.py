@@ -1,4 +1,4 @@
-"""What pictures share: colours, captions, bars, fonts for letters that the default one lacks. Imports matplotlib late."""
+"""What pictures share: colours, captions, bars, fonts for letters that the usual one lacks. Imports matplotlib late."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.registry import label
-from besag.results.words import quoted
+from besag.results.words import dtype_name, quoted
 from besag.samplers.chain import Chain
 from besag.samplers.editing.rewrite import Spot
 from besag.samplers.kernel import START, Kernel, Noise
@@ -177,6 +177,6 @@ def _chain(
         law=kernel.told_law,
         seed=seed,
         model=engine.conditionals.name,
-        dtype=str(engine.conditionals.dtype).removeprefix("torch."),
+        dtype=dtype_name(engine.conditionals.dtype),
         mask=vocabulary.mask_token or "",
     )

@@ -130,9 +130,8 @@ def html(score: Score) -> str:
     body, legend = markup.escape(score.text), ""
     if score.status == "ok":
         body, legend = "".join(_coloured(score, segment) for segment in segments(score)), _legend(score)
-    return (
-        f'<div dir="auto" style="white-space:pre-wrap;line-height:1.9;overflow-wrap:anywhere">{body}</div>'
-        + footer(facts(score), legend)
+    return f'<div dir="auto" style="white-space:pre-wrap;line-height:1.9;overflow-wrap:anywhere">{body}</div>' + footer(
+        facts(score), legend
     )
 
 
