@@ -232,7 +232,9 @@ class _Masks:
             found = [(tokens, joint.log_prob(*tokens)) for tokens in joint.sample(self.k, self.seed)]
         what = f"all pairs of {len(pair.ids_a):,} {self.tokens}" if candidates == "all" else _sets(pair.shape)
         ids = [tuple(token.id for token in tokens) for tokens, _ in found]
-        return Found(ids, [log_prob for _, log_prob in found], self.exact(what, lost), lost, joint.status, joint.details)
+        return Found(
+            ids, [log_prob for _, log_prob in found], self.exact(what, lost), lost, joint.status, joint.details
+        )
 
     def several(self) -> Found:
         if self.method != "ag":

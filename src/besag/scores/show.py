@@ -90,7 +90,7 @@ def table(score: Score, width: int | None = None) -> str:
     """
     width = width or shutil.get_terminal_size().columns
     if score.status != "ok":
-        return wrapped([quoted(score.text), *facts(score)], width)
+        return f"{quoted(score.text)}\n\n{wrapped(facts(score), width)}"
     rows = {"": labels(score), "log p": [number(x) for x in score.log_probs.tolist()]}
     if score.rank is not None:
         rows["rank"] = [str(x) for x in score.rank.tolist()]
