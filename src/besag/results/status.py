@@ -16,7 +16,7 @@ class Status(StrEnum):
 
     sentence: str
 
-    def __new__(cls, name: str, sentence: str) -> Status:
+    def __new__(cls, name: str, sentence: str = "") -> Status:  # `Status("ok")` finds a member by its name
         one = str.__new__(cls, name)
         one._value_, one.sentence = name, sentence
         return one
