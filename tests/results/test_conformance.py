@@ -101,7 +101,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
 
 WARNINGS = {  # what a reader is told
     Status.MASK: "not scored: the text holds the mask token",
-    Status.NOT_CONVERGED: "NOT CONVERGED: residual .* after .* readings, .* wanted",
+    Status.NOT_CONVERGED: "NOT CONVERGED: residual .* after 1 reading, .* wanted",
     Status.PARTLY: "1 text skipped|[0-9] of 4 copies changed|not scored|not measured: 1 short|not looked for|left out",
     Status.UNSURE: "do not agree|few|cannot be judged|nothing can be said|not yet|more than",
     Status.UNSATISFIABLE: "no text satisfies",

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from besag.errors import BesagError
 from besag.results.status import Status
+from besag.results.words import counted
 
 MEMORY = 20  # steps combined
 TOLERANCE = {torch.float32: 1e-6, torch.float64: 1e-9}  # of a residual, where none is asked for
@@ -97,10 +98,8 @@ def warning(status: Status, details: Mapping[str, float | int | str], of: str = 
     """That the numbers (of a construction) are not final, and how far they came, so that nobody overlooks it."""
     if status == Status.OK:
         return []
-    known = all(name in details for name in ("residual", "iterations", "tolerance"))
-    why = (
-        ": residual {residual:.1e} after {iterations:,} readings, {tolerance:.0e} wanted".format_map(details)
-        if known
-        else ""
-    )
+    why = ""
+    if "tolerance" in details:  # a construction of somebody else's may know other details
+        readings = counted(int(details["iterations"]), "reading")
+        why = f": residual {details['residual']:.1e} after {readings}, {details['tolerance']:.0e} wanted"
     return [f"{of} {status.upper()}{why}".strip()]
