@@ -101,5 +101,5 @@ def warning(status: Status, details: Mapping[str, float | int | str], of: str = 
     why = ""
     if "tolerance" in details:  # a construction of somebody else's may know other details
         readings = counted(int(details["iterations"]), "reading")
-        why = f": residual {details['residual']:.1e} after {readings}, {details['tolerance']:.0e} wanted"
+        why = f": residual {float(details['residual']):.1e} after {readings}, {float(details['tolerance']):.0e} wanted"
     return [f"{of} {status.upper()}{why}".strip()]
