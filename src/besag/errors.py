@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Iterable
-from numbers import Integral
 from types import ModuleType
 
 
@@ -26,10 +25,3 @@ def require(module: str, extra: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as missing:
         raise BesagError(f"this needs {module!r}, which is not installed: pip install 'besag[{extra}]'") from missing
-
-
-def require_positive(value: object, written: str) -> int:
-    """A whole number of at least 1, or an error that quotes what was `written`: "top(n=0)"."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise BesagError(f"{written}: give a whole number of at least 1")
-    return int(value)

@@ -61,6 +61,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "a score": lambda: lm().score(TEXT, "pll", rank=True, entropy=True),
     "a score without a number": lambda: unscored("mask", f"{BAD} [MASK]"),
     "an impossible score": lambda: make(text=TEXT, pieces=(BAD, "b", "c"), log_probs=[-np.inf, -1, -1]),
+    "masked marginals": lambda: lm().marginals(TEXT),
+    "no marginals": lambda: lm().marginals(""),
     "a choice": lambda: lm().choose("{} b c", [BAD, "b"], method="pll"),
     "a corpus": lambda: besag.corpus(lm().score([TEXT, "", "b b b"], "chain")),
     "a joint of two": lambda: lm().joint(TEXT, [0, 1]),
@@ -100,6 +102,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
 
 
 WARNINGS = {  # what a reader is told
+    Status.EMPTY: "not asked: the text is empty",
     Status.MASK: "not scored: the text holds the mask token",
     Status.NOT_CONVERGED: "NOT CONVERGED: residual .* after 1 reading, .* wanted",
     Status.PARTLY: "1 text skipped|[0-9] of 4 copies changed|not scored|not measured: 1 short|not looked for|left out",
@@ -228,8 +231,8 @@ def test_its_picture_is_drawn_on_given_axes_or_new_ones(result):
 
     if not hasattr(result, "plot"):
         pytest.skip("it has no picture")
-    if result.status == Status.MASK:
-        with pytest.raises(besag.BesagError, match="has nothing to plot"):
+    if result.status in (Status.MASK, Status.EMPTY):
+        with pytest.raises(besag.BesagError, match="nothing to (plot|draw)"):
             result.plot()
         return
     drawn = result.plot()

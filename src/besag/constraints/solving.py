@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from besag.checks import whole_number
 from besag.conditionals.contract import require_both_sides
 from besag.constraints.conflicts import begin
 from besag.constraints.constraint import Constraint, refuse_strangers
@@ -27,9 +28,9 @@ from besag.constraints.page import Page
 from besag.constraints.problem import Problem
 from besag.constraints.search import ORDERS, Order, Result, Search, Solution
 from besag.engine import Engine
-from besag.errors import BesagError, require_positive
+from besag.errors import BesagError
 from besag.joints.candidates import outcome_ids
-from besag.places.places import Token
+from besag.places.tokens import Token
 from besag.results import data, words
 from besag.results.data import json_ready
 from besag.results.grid import Grid, lines
@@ -117,10 +118,9 @@ def solve(
     refuse_strangers(constraints)
     refuse_unknown("order", order, ORDERS)
     Drawing(temperature, top_k)
-    for name, value in (("solutions", solutions), ("budget", budget)):
-        if value is None and name == "solutions":
-            continue
-        require_positive(value, f"{name}={value!r}")
+    whole_number(budget, "budget")
+    if solutions is not None:
+        whole_number(solutions, "solutions")
     if sample and solutions is None:
         raise BesagError("solutions=None asks for all there are, and sample=True for draws: say how many draws")
     sheet = text if isinstance(text, Sheet) else template(model, text) if isinstance(text, str) else blank(model, text)

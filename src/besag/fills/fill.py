@@ -21,20 +21,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag import noise
+from besag.checks import whole_number
 from besag.conditionals.contract import require_both_sides
 from besag.engine import Engine, Plan, Request
-from besag.errors import BesagError, nearest, require_positive
+from besag.errors import BesagError, nearest
 from besag.fills.beam import beam_search
 from besag.joints import fillings
 from besag.joints.acceleration import warning
-from besag.joints.asking import unaries
 from besag.joints.block import block_joint
 from besag.joints.block_asking import affordable
-from besag.joints.candidates import Candidates, Kind, automatic, outcome_ids, read_words, shown
-from besag.joints.pair import PairJoint
-from besag.joints.registry import CONSTRUCTIONS, construction
+from besag.joints.candidates import Candidates, Kind, outcome_ids, read_words, shown
+from besag.joints.joint import pair_joint, refuse_method
+from besag.joints.registry import CONSTRUCTIONS
 from besag.places.filling import Filling, filled
-from besag.places.places import Places, Token, find
+from besag.places.places import Places, find
+from besag.places.tokens import Token
 from besag.reductions import Row
 from besag.results.data import json_ready
 from besag.results.grid import Grid
@@ -139,9 +140,9 @@ def fill(
     hypotheses instead of comparing all. Further options belong to the construction, or to `ag_chain` for a beam.
     """
     model = engine.conditionals
-    require_positive(k, f"k={k!r}")
-    if beam is not None:
-        require_positive(beam, f"beam={beam!r}")
+    for name, value in (("k", k), ("beam", beam)):
+        if value is not None:
+            whole_number(value, name)
     if beam is not None and candidates != "auto":
         raise BesagError(f"beam={beam} and candidates={candidates!r}: a beam chooses its own candidates (box=…)")
     if beam is not None and sample:
@@ -219,29 +220,23 @@ class _Masks:
         return Found([(int(allowed[x]),) for x in best], log_probs.tolist(), self.exact(what, lost), lost)
 
     def two(self) -> Found:
-        model, candidates = self.engine.conditionals, self.candidates
-        if candidates == "auto":
-            candidates = automatic(model, self.places)
-        how = construction(self.method, **self.options)
-        pair = unaries(self.engine, self.places, outcomes=self.outcomes, candidates=candidates)
-        joint = PairJoint.build(self.places, pair, how, vocabulary=model.vocabulary, model=model.name, dtype=self.dtype)
+        joint = pair_joint(
+            self.engine, self.places, self.method, outcomes=self.outcomes, candidates=self.candidates, **self.options
+        )
+        pair = joint.unaries
         lost = pair.lost.hidden_a, pair.lost.hidden_b
         if self.seed is None:
             found = [(best.tokens, best.log_prob) for best in joint.top(self.k)]
         else:
             found = [(tokens, joint.log_prob(*tokens)) for tokens in joint.sample(self.k, self.seed)]
-        what = f"all pairs of {len(pair.ids_a):,} {self.tokens}" if candidates == "all" else _sets(pair.shape)
-        ids = [tuple(token.id for token in tokens) for tokens, _ in found]
-        return Found(
-            ids, [log_prob for _, log_prob in found], self.exact(what, lost), lost, joint.status, joint.details
-        )
+        everything = len(outcome_ids(self.engine.conditionals, self.outcomes))
+        whole = pair.shape == (everything, everything)
+        what = f"all pairs of {everything:,} {self.tokens}" if whole else _sets(pair.shape)
+        ids, how = [tuple(token.id for token in tokens) for tokens, _ in found], self.exact(what, lost)
+        return Found(ids, [log_prob for _, log_prob in found], how, lost, joint.status, joint.details)
 
     def several(self) -> Found:
-        if self.method != "ag":
-            masks = len(self.places.at)
-            raise BesagError(
-                f"{masks} masks have a joint by 'ag' only, not by {self.method!r} (a beam: by 'stationary')"
-            )
+        refuse_method(self.places, self.method)
         joint = block_joint(
             self.engine, self.places, outcomes=self.outcomes, candidates=self.candidates, **self.options
         )

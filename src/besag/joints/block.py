@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from besag import noise
 from besag.arrays import Ints
+from besag.checks import whole_number
 from besag.engine import Engine
-from besag.errors import BesagError, nearest, require_positive
+from besag.errors import BesagError, nearest
 from besag.joints import block_show
 from besag.joints.acceleration import refuse_nonsense
 from besag.joints.block_ag import LIMIT, TOLERANCE, solve
@@ -27,7 +28,8 @@ from besag.joints.block_asking import ask
 from besag.joints.candidates import Candidates, Kind
 from besag.joints.fillings import filled_text, one_each, plot_fillings
 from besag.places.filling import Filling
-from besag.places.places import Places, Token, token_id
+from besag.places.places import Places
+from besag.places.tokens import Token, token_id
 from besag.results.grid import Grid
 from besag.results.result import Presented
 from besag.results.status import Status
@@ -157,14 +159,14 @@ class BlockJoint(Presented):
 
     def top(self, n: int = 10) -> list[Filling]:
         """The n likeliest fillings, likeliest first."""
-        flat, n = self.log_probs.ravel(), min(require_positive(n, f"top(n={n!r})"), self.log_probs.size)
+        flat, n = self.log_probs.ravel(), min(whole_number(n, "n"), self.log_probs.size)
         best = np.argpartition(-flat, n - 1)[:n]
         best = best[np.lexsort((best, -flat[best]))]
         return [self._filling(index) for index in zip(*np.unravel_index(best, self.log_probs.shape), strict=True)]
 
     def sample(self, n: int, seed: int = 0) -> list[tuple[Token, ...]]:
         """n independent fillings: draw i is the same however many are drawn."""
-        uniform = noise.uniform(seed, noise.DRAW, np.arange(require_positive(n, f"sample(n={n!r})")))
+        uniform = noise.uniform(seed, noise.DRAW, np.arange(whole_number(n, "n")))
         cumulated = np.cumsum(np.exp(self.log_probs.ravel()))
         cells = np.searchsorted(cumulated, uniform * cumulated[-1], side="right")
         return [self._tokens(index) for index in zip(*np.unravel_index(cells, self.log_probs.shape), strict=True)]

@@ -12,7 +12,8 @@ import numpy as np
 
 from besag.errors import BesagError, require
 from besag.places.filling import Filling, filled
-from besag.places.places import Places, token_id
+from besag.places.places import Places
+from besag.places.tokens import token_id
 from besag.results.data import describe
 from besag.results.grid import Grid, Line
 from besag.results.plots import bars

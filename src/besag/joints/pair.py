@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from besag import noise
-from besag.errors import BesagError, nearest, require_positive
+from besag.checks import whole_number
+from besag.errors import BesagError, nearest
 from besag.joints import pair_plot, pair_show, passes
 from besag.joints.comparison import Comparison
 from besag.joints.fillings import filled_text, one_each
@@ -29,7 +30,8 @@ from besag.joints.metrics import Metrics, measure
 from besag.joints.registry import Built, Construction
 from besag.joints.unaries import Lost, Unaries
 from besag.places.filling import Filling
-from besag.places.places import Places, Token, token_id
+from besag.places.places import Places
+from besag.places.tokens import Token, token_id
 from besag.results.grid import Grid
 from besag.results.result import Presented
 from besag.results.status import Status
@@ -168,13 +170,13 @@ class PairJoint(Presented):
 
     def top(self, n: int = 10) -> list[Pair]:
         """The n likeliest pairs, likeliest first."""
-        _, rows, columns = passes.top(self.unaries, self.built.law, require_positive(n, f"top(n={n!r})"))
+        _, rows, columns = passes.top(self.unaries, self.built.law, whole_number(n, "n"))
         found = [self._pair(x, y) for x, y in zip(rows.tolist(), columns.tolist(), strict=True)]
         return sorted(found, key=lambda pair: -pair.log_prob)  # a number alone may round otherwise than in a block
 
     def sample(self, n: int, seed: int = 0) -> list[tuple[Token, Token]]:
         """n independent pairs, each by two numbers of `noise`: draw i is the same however many are drawn."""
-        draw = np.arange(require_positive(n, f"sample(n={n!r})"))
+        draw = np.arange(whole_number(n, "n"))
         first, second = (noise.uniform(seed, noise.DRAW, draw, part) for part in range(2))  # (n,), (n,)
         x = _inverse(self.marginals[0], first)
         y = np.empty_like(x)
@@ -219,7 +221,7 @@ class PairJoint(Presented):
 
     def plot(self, ax: Axes | None = None, n: int = 12) -> Axes:
         """q over the n likeliest tokens of each place as a heatmap, with the marginals on its sides."""
-        return pair_plot.draw(self, ax, require_positive(n, f"plot(n={n!r})"))
+        return pair_plot.draw(self, ax, whole_number(n, "n"))
 
     def _title(self) -> list[str]:
         return pair_show.title(self)

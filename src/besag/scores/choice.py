@@ -1,14 +1,19 @@
-"""A choice among options for one slot of a text."""
+"""A choice among options for one slot of a text.
+
+Knows slots and which score compares what. Refuses to know how a text is scored (`scoring.py`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from besag.errors import BesagError
+from besag.engine import Engine
+from besag.errors import BesagError, nearest
 from besag.results import data
 from besag.results.data import json_ready
 from besag.results.grid import Grid, Line
@@ -16,7 +21,10 @@ from besag.results.plots import bars
 from besag.results.result import Presented
 from besag.results.status import Status
 from besag.results.words import meaning, number, percent
+from besag.scores.registry import Method
 from besag.scores.score import Score
+from besag.scores.scoring import score as scored
+from besag.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -136,3 +144,37 @@ class Choice(Presented):
                 bar=2,
             )
         ]
+
+
+def choose(
+    engine: Engine,
+    text: str,
+    options: Sequence[str],
+    method: str | Method | None = None,
+    *,
+    of: Literal["sentence", "option"] = "sentence",
+    reduction: Literal["sum", "mean"] = "sum",
+    **scoring: Any,
+) -> Choice:
+    """Options for the slot of a text, by the score of the whole filled text or of the option alone given the rest."""
+    if isinstance(options, str) or not options:
+        raise BesagError(f"choose needs a list of options, not {options!r}")
+    if of not in ("sentence", "option"):
+        raise BesagError(f"of={of!r}: compare 'sentence' or 'option'.{nearest(of, ['sentence', 'option'])}")
+    before, after = _around_slot(engine.conditionals.vocabulary, text)
+    method = method or ("word_l2r" if of == "sentence" else "chain")
+    if of == "sentence":
+        scores = scored(engine, [before + option + after for option in options], method, **scoring)
+    else:
+        scores = scored(engine, list(options), method, prefix=before, suffix=after, separator="", **scoring)
+    return Choice.among(list(options), scores, of, reduction)
+
+
+def _around_slot(vocabulary: Vocabulary, text: str) -> tuple[str, str]:
+    """The text before and after its one slot."""
+    slots = [slot for slot in (vocabulary.mask_token, "[MASK]", "{}") if slot and slot in text]
+    if not slots or text.count(slots[0]) != 1:
+        mark = vocabulary.mask_token or "{}"
+        raise BesagError(f"{text!r} needs exactly one slot for the options: write {mark!r} or '{{}}' where they go")
+    before, after = text.split(slots[0])
+    return before, after
