@@ -232,7 +232,7 @@ def test_its_picture_is_drawn_on_given_axes_or_new_ones(result):
     if not hasattr(result, "plot"):
         pytest.skip("it has no picture")
     if result.status in (Status.MASK, Status.EMPTY):
-        with pytest.raises(besag.BesagError, match="nothing to (plot|draw)"):
+        with pytest.raises(besag.BesagError, match=r"nothing to (plot|draw)"):
             result.plot()
         return
     drawn = result.plot()

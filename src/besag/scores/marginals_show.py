@@ -96,7 +96,8 @@ def to_pandas(found: Marginals, wide: bool = True) -> DataFrame:
     ).set_index(pandas.Index(found.places, name="place"))
     frame: DataFrame
     if wide:
-        values = pandas.DataFrame(found.log_probs, index=about.index, columns=list(found.columns))
+        kept = found.log_probs[:, : len(found.columns)]  # a text without places has no columns either
+        values = pandas.DataFrame(kept, index=about.index, columns=list(found.columns))
         frame = pandas.concat([about, values], axis=1)
     else:
         count = len(found.columns)
