@@ -27,7 +27,6 @@ from besag.joints.registry import Construction, construction
 from besag.joints.unaries import Lost, Unaries
 from besag.places.places import find
 from besag.places.positions import Position
-from besag.registry import label
 from besag.results.data import describe
 from besag.results.grid import Grid
 from besag.results.result import Presented
@@ -56,8 +55,8 @@ class Compatibility(Presented):
         for one in usual() if constructions is None else constructions:
             chosen = construction(one) if isinstance(one, str) else one
             built = chosen.build(unaries)
-            measured[label(chosen)] = metrics.measure(unaries, built)
-            details[label(chosen)], statuses[label(chosen)] = built.details, built.status
+            measured[chosen.label] = metrics.measure(unaries, built)
+            details[chosen.label], statuses[chosen.label] = built.details, built.status
         return cls(
             incompatibility=passes.incompatibility(unaries),
             own_unary_nll=metrics.own_unary_nll(unaries),

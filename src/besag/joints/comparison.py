@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from besag.errors import BesagError, nearest, require
 from besag.joints import metrics, pair_plot, pair_show, passes
 from besag.joints.registry import CONSTRUCTIONS, Construction, construction
-from besag.registry import label
 from besag.results.data import describe, json_ready
 from besag.results.grid import Grid, lines
 from besag.results.result import Presented
@@ -78,7 +77,7 @@ class Comparison(Presented):
         return cls(joints)
 
     def __getitem__(self, name: str) -> PairJoint:
-        found = {label(joint.construction): joint for joint in self.joints}
+        found = {joint.construction.label: joint for joint in self.joints}
         if name not in found:
             raise BesagError(f"{name!r} was not compared: {', '.join(found)} were.{nearest(name, found)}")
         return found[name]
@@ -199,7 +198,7 @@ def _row(joint: PairJoint) -> dict[str, Any]:
     measured, [top] = joint.metrics()._asdict(), joint.top(1)
     pair, unary = measured.pop("pair_nll"), measured.pop("unary_nll")
     return {
-        "construction": label(joint.construction),
+        "construction": joint.construction.label,
         "pair_nll": pair,
         "pair_ppl": exponential(pair),
         "unary_nll": unary,

@@ -15,7 +15,6 @@ from besag.errors import require
 from besag.joints import fillings
 from besag.joints.acceleration import warning
 from besag.joints.unaries import Unaries
-from besag.registry import label
 from besag.results.data import describe, json_ready
 from besag.results.grid import Grid, Line
 from besag.results.tables import visible
@@ -58,7 +57,7 @@ def facts(joint: PairJoint) -> list[str]:
     measured = joint.metrics()
     return [
         *warnings(joint),
-        f"{label(joint.construction)}: {joint.construction.title}",
+        f"{joint.construction.label}: {joint.construction.title}",
         f"a probability of {joint.normalised}",
         *fillings.added(joint.gold.tokens if joint.gold else (), joint.unaries.forced),
         *(detail(name, value) for name, value in joint.details.items()),
@@ -71,7 +70,7 @@ def facts(joint: PairJoint) -> list[str]:
 
 def warnings(joint: PairJoint) -> list[str]:
     """Why the numbers are not final, if they are not."""
-    return warning(joint.status, joint.details, label(joint.construction))
+    return warning(joint.status, joint.details, joint.construction.label)
 
 
 def details(joint: PairJoint) -> dict[str, float | int | str]:
