@@ -15,7 +15,7 @@ from tests import networks
 from tests.cli.conftest import Run, table
 
 import besag
-from besag.cli import scoring
+from besag.cli import side_by_side
 from besag.cli.exits import CtrlC
 
 A, B = "The cats sleep.", "The cats sleeps."
@@ -139,13 +139,13 @@ def test_debugging_shows_the_traceback(run: Run, monkeypatch: pytest.MonkeyPatch
 def test_ctrl_c_closes_the_output_properly(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
-    whole = scoring.side_by_side
+    whole = side_by_side.side_by_side
 
     def interrupted(*arguments: Any, **options: Any) -> Iterator[Any]:
         yield from islice(whole(*arguments, **options), 2)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(scoring, "side_by_side", interrupted)
+    monkeypatch.setattr(side_by_side, "side_by_side", interrupted)
     path = tmp_path / f"out.{ending}"
     result = run("score", A, B, A, A, "--skip", "1", "-o", path)
     assert result.exit_code == 130

@@ -193,7 +193,7 @@ def test_the_network_is_not_run_for_a_run_that_is_not_there(run, tmp_path, monke
     monkeypatch.undo()
     run(tmp_path / "a.jsonl")
     monkeypatch.setattr(Metropolis, "init", never)
-    with pytest.raises(BesagError, match="is a run with seed 0, and 1 was given"):
+    with pytest.raises(BesagError, match="is a run with other settings: seed is 1, and was 0"):
         run(tmp_path / "a.jsonl", seed=1, resume=True)
 
 

@@ -10,10 +10,9 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
-from besag.cli.reading import Record, inputs, records
-from besag.cli.tables import Layout
-from besag.cli.writing import choose_format, writer
 from besag.errors import BesagError
+from besag.files.inputs import Layout, Record, inputs, records
+from besag.files.writing import choose_format, writer
 
 Inputs = Annotated[
     list[str] | None,

@@ -8,7 +8,7 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import guarded
-from besag.cli.writing import choose_format, writer
+from besag.files.writing import choose_format, writer
 
 Slotted = Annotated[str, typer.Argument(metavar="TEXT", help="With one slot: [MASK] or {}.", show_default=False)]
 Options = Annotated[

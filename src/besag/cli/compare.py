@@ -19,7 +19,8 @@ from besag.cli.joint import (
     refuse_other_than_two,
     size,
 )
-from besag.cli.writing import choose_format, writer
+from besag.files.whole import whole
+from besag.files.writing import choose_format, writer
 
 Methods = Annotated[
     list[str] | None,
@@ -83,5 +84,6 @@ def compare(
         out.close()
         say(" · ".join(found.facts()))
     if plot is not None:
-        found.plot().figure.savefig(plot, dpi=DPI)
+        with whole(plot) as draft:
+            found.plot().figure.savefig(draft, dpi=DPI)
     return 0 if found.status == "ok" else UNSCORED

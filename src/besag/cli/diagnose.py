@@ -10,7 +10,8 @@ import typer
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.joint import At, Outcomes, Plot, check_plot, positions
-from besag.cli.writing import Row, choose_format, writer
+from besag.files.whole import whole
+from besag.files.writing import Row, choose_format, writer
 
 if TYPE_CHECKING:
     from besag.diagnostics import Compatibility, DependenceMap, Rectangles
@@ -87,7 +88,8 @@ def diagnose(
     if plot is not None:
         from besag.diagnostics.plots import together
 
-        together(tested, found).savefig(plot, bbox_inches="tight")
+        with whole(plot) as draft:
+            together(tested, found).savefig(draft, bbox_inches="tight")
     states = [*(one.status for one in scored), *([found.status] if found else [])]
     unfinished = [status for status in states if status != "ok"]
     for status in unfinished:

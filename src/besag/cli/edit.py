@@ -8,8 +8,8 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import guarded, say
-from besag.cli.writing import choose_format, writer
 from besag.errors import BesagError
+from besag.files.writing import choose_format, writer
 
 if TYPE_CHECKING:
     from besag.samplers.editing.rewrite import Spot

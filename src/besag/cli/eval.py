@@ -11,11 +11,12 @@ from besag.cli import options as o
 from besag.cli.config import Config
 from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.joint import DPI, Plot, check_plot
-from besag.cli.writing import choose_format, writer
 from besag.errors import BesagError
+from besag.files.whole import whole
+from besag.files.writing import choose_format, writer
 
 if TYPE_CHECKING:
-    from besag.cli.scoring import Scorer
+    from besag.cli.side_by_side import Scorer
     from besag.evaluation.minimal_pairs import MinimalPairs
 
 _FILES = "BLiMP's JSON Lines, TSV or CSV (acceptable sentence, the other one, optional paradigm and phenomenon); .xz …"
@@ -84,7 +85,7 @@ def minimal_pairs(
         raise BesagError("--revision belongs to one model, and there are several")
 
     import besag
-    from besag.cli.scoring import method_options, pair
+    from besag.cli.side_by_side import method_options, pair
     from besag.evaluation.minimal_pairs import minimal_pairs as compare
     from besag.evaluation.minimal_pairs import read_pairs
 
@@ -115,7 +116,8 @@ def minimal_pairs(
         print(("\n" if shape == "table" else "") + " · ".join(found.facts()), file=_for_words(shape, output))
     if plot is not None:
         figure: Any = results[0].plot().figure
-        figure.savefig(plot, dpi=DPI)
+        with whole(plot) as draft:
+            figure.savefig(draft, dpi=DPI)
     unscored = sum(sum(found.unscored.values()) for found in results)
     if unscored:
         say(f"{unscored:,} pairs were not scored; --per pair says which")

@@ -9,7 +9,7 @@ import typer
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.joint import Candidates, Outcomes, size
-from besag.cli.writing import choose_format, writer
+from besag.files.writing import choose_format, writer
 
 Masked = Annotated[str, typer.Argument(metavar="TEXT", help="With one [MASK] or more.", show_default=False)]
 K = Annotated[int, o.of_result("--k", "-k", min=1, help="How many fillings.")]

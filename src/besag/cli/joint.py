@@ -12,8 +12,9 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.writing import Row, check_output, choose_format, writer
 from besag.errors import BesagError, nearest, require
+from besag.files.whole import whole
+from besag.files.writing import Row, check_output, choose_format, writer
 
 if TYPE_CHECKING:
     from besag.language_model import LanguageModel
@@ -113,7 +114,8 @@ def joint(
         out.write(row, {})
     out.close()
     if plot is not None:
-        found.plot().figure.savefig(plot, dpi=DPI)
+        with whole(plot) as draft:
+            found.plot().figure.savefig(draft, dpi=DPI)
     say(" · ".join(facts(found)))
     return 0 if found.status == "ok" else UNSCORED
 

@@ -11,7 +11,7 @@ import typer
 
 from besag.cli.exits import guarded
 from besag.cli.named import TITLED, Named, all_of, every, find
-from besag.cli.writing import print_table
+from besag.files.writing import print_table
 
 if TYPE_CHECKING:
     from besag.joints import Construction

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,9 +11,8 @@ from besag.cli import options as o
 from besag.cli.config import Config
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
 from besag.cli.joint import Outcomes
-from besag.cli.reading import inputs, records
-from besag.cli.tables import Layout
 from besag.errors import BesagError, require
+from besag.files.inputs import Layout, file_input, records
 
 if TYPE_CHECKING:
     from besag.language_model import LanguageModel
@@ -178,10 +176,7 @@ def _kinds(pairs: list[str] | None, distances: str | None) -> tuple[list[str], l
 
 
 def _texts(file: str, layout: Layout, limit: int | None) -> list[str]:
-    if file != "-" and not os.path.exists(file):
-        raise BesagError(f"no such file: {file!r}")
-    sources = inputs([file], as_text=False, layout=layout)
-    return [record.text for record in records(sources, limit=limit) if record is not None]
+    return [record.text for record in records(file_input(file, layout), limit=limit) if record is not None]
 
 
 def _about(lm: LanguageModel, texts: list[str]) -> dict[str, Any]:

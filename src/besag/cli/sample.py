@@ -16,8 +16,8 @@ import typer
 from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, UNSCORED, guarded, say
 from besag.cli.lengths import length_model
-from besag.cli.writing import choose_format, writer
 from besag.errors import BesagError
+from besag.files.writing import choose_format, writer
 
 if TYPE_CHECKING:
     from rich.live import Live

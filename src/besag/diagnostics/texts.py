@@ -21,7 +21,6 @@ words is varied. Compare samples of one size, and read fluency (`judge`) and var
 
 from __future__ import annotations
 
-import io
 import math
 import re
 import shutil
@@ -37,7 +36,7 @@ from besag.arrays import Floats
 from besag.diagnostics.grams import Grams, Rate, ratio
 from besag.engine import Engine
 from besag.errors import BesagError, require
-from besag.packed import BROKEN, unpacked
+from besag.files.lines import lines_of
 from besag.results.data import json_number
 from besag.results.tables import aligned, wrapped
 from besag.results.words import amount, counted, number
@@ -232,13 +231,8 @@ def lines(source: str | Path | Iterable[str]) -> Iterator[str]:
     path = Path(source)
     if not path.is_file():
         raise BesagError(f"there is no file {str(path)!r} to compare with")
-    try:
-        with io.TextIOWrapper(unpacked(str(path)), encoding="utf-8") as file:
-            yield from file
-    except UnicodeDecodeError as problem:
-        raise BesagError(f"{str(path)!r} is not UTF-8: {problem}") from problem
-    except BROKEN as problem:
-        raise BesagError(f"{str(path)!r} cannot be read: {problem}") from problem
+    for _, line in lines_of(str(path)):
+        yield line
 
 
 def judged(judge: Judge, texts: list[str], lengths: Floats) -> Judged:
