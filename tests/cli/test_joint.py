@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Run, _embedded, column, table
 
-from besag.cli.joint import positions, size
+from besag.cli.joint import JointOptions, positions
 from besag.errors import BesagError
 from besag.joints.pair import PairJoint
 
@@ -57,10 +57,10 @@ def test_a_place_is_a_word_a_token_or_characters(run: Run, at: tuple[object, obj
 def test_what_at_may_say() -> None:
     assert positions(["3", "-2", "4:7", "man", "3rd", "1:b"]) == [3, -2, (4, 7), "man", "3rd", "1:b"]
     assert positions(None) is positions([]) is None
-    assert [size(written) for written in (None, "auto", "all", "50")] == ["auto", "auto", "all", 50]
+    assert [JointOptions(written).size for written in (None, "auto", "all", "50")] == ["auto", "auto", "all", 50]
     for wrong in ("0", "-3", "1.5", "al"):
         with pytest.raises(BesagError, match=f"--candidates '{wrong}'"):
-            size(wrong)
+            _ = JointOptions(wrong).size
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Iterator
 from itertools import islice
@@ -149,7 +150,8 @@ def test_ctrl_c_closes_the_output_properly(
     path = tmp_path / f"out.{ending}"
     result = run("score", A, B, A, A, "--skip", "1", "-o", path)
     assert result.exit_code == 130
-    assert result.stderr == "interrupted after 2 rows; go on with --skip 3 (and --output another file)\n"
+    assert re.fullmatch(r"interrupted after 2 rows; go on with besag .* --resume\n", result.stderr)
+    assert run("score", A, B, A, A, "--skip", "1", "-o", path, "--format", ending).exit_code == 2  # not finished
     rows = (
         pq.read_table(path).num_rows if ending == "parquet" else len(path.read_text().splitlines()) - (ending == "csv")
     )

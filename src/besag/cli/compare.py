@@ -6,21 +6,8 @@ from typing import Annotated, Any
 
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.joint import (
-    DPI,
-    At,
-    Candidates,
-    Gold,
-    Masked,
-    Outcomes,
-    Plot,
-    check_plot,
-    positions,
-    refuse_other_than_two,
-    size,
-)
-from besag.files.whole import whole
-from besag.files.writing import choose_format, writer
+from besag.cli.groups import ModelOptions, PlotOptions, RunOptions, grouped
+from besag.cli.joint import At, Gold, JointOptions, Masked, positions, refuse_other_than_two
 
 Methods = Annotated[
     list[str] | None,
@@ -29,24 +16,16 @@ Methods = Annotated[
 
 
 @guarded
+@grouped
 def compare(
     text: Masked,
+    model: ModelOptions,
+    joint: JointOptions,
+    output: PlotOptions,
+    run: RunOptions,
     at: At = None,
     gold: Gold = None,
-    model: o.Model = None,
-    device: o.Device = None,
-    dtype: o.Dtype = None,
-    revision: o.Revision = None,
-    allow_pickle: o.AllowPickle = False,
     method: Methods = None,
-    candidates: Candidates = None,
-    outcomes: Outcomes = "text",
-    plot: Plot = None,
-    format: o.Format = None,
-    output: o.Output = None,
-    force: o.Force = False,
-    batch_tokens: o.BatchTokens = None,
-    progress: o.Progress = None,
 ) -> int:
     """Every construction of the joint of two places: how well it predicts the text and how near it is to the model.
 
@@ -59,31 +38,22 @@ def compare(
 
     Exit code 3: a construction did not converge (its status says how far it came).
     """
-    shape = choose_format(format, output)
-    out = writer(shape, output, force)
-    if plot is not None:
-        check_plot(plot, force)
+    out = output.open()
 
-    import besag
     from besag.joints import CONSTRUCTIONS
 
     for name in method or []:
         CONSTRUCTIONS.find(name)  # a wrong name is found before the work begins
-    lm = besag.load(
-        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,
-        progress=progress,
-    )  # fmt: skip
+    lm = model.load(run.progress)
     refuse_other_than_two(lm, text, at, "besag compare")
-    first: Any = lm.joint(text, positions(at), "mlm", outcomes=outcomes, candidates=size(candidates), gold=gold)
+    first: Any = lm.joint(text, positions(at), "mlm", outcomes=joint.outcomes, candidates=joint.size, gold=gold)
     found = first.compare(method)
-    if shape == "table" and output is None:
+    if output.on_screen:
         print(found)  # with its facts below
     else:
         for row in found.rows:
             out.write(row, {})
         out.close()
         say(" · ".join(found.facts()))
-    if plot is not None:
-        with whole(plot) as draft:
-            found.plot().figure.savefig(draft, dpi=DPI)
+    output.save(found)
     return 0 if found.status == "ok" else UNSCORED

@@ -3,70 +3,60 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 import typer
 
 from besag.cli import options as o
 from besag.cli.config import Config
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.joint import DPI, Plot, check_plot
+from besag.cli.groups import MethodsOptions, ModelsOptions, OutputOptions, PlotOptions, RunOptions, grouped
 from besag.errors import BesagError
-from besag.files.whole import whole
-from besag.files.writing import choose_format, writer
 
 if TYPE_CHECKING:
     from besag.cli.side_by_side import Scorer
     from besag.evaluation.minimal_pairs import MinimalPairs
 
-_FILES = "BLiMP's JSON Lines, TSV or CSV (acceptable sentence, the other one, optional paradigm and phenomenon); .xz …"
+_FILES = "BLiMP's JSON Lines, TSV, CSV, Parquet (acceptable sentence, other one, perhaps paradigm and phenomenon); .xz …"
 _REDUCTION = "Compare sums over tokens, or means."
 _PER = "What a row of the result is; overall: the mean over paradigms, and over pairs."
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE…", help=_FILES, show_default=False)]
 Reduction = Annotated[Literal["sum", "mean"], o.of_method("--reduction", help=_REDUCTION)]
 Per = Annotated[Literal["paradigm", "phenomenon", "overall", "pair"], o.of_result("--per", help=_PER)]
+_SENTENCE = "Where the {} sentence is: a name, a number from 1, or a path as in hyps.0.text."
+Good = Annotated[str | None, o.of_input("--good", help=_SENTENCE.format("acceptable"), show_default=False)]
+Bad = Annotated[str | None, o.of_input("--bad", help=_SENTENCE.format("other"), show_default=False)]
 Limit = Annotated[
     int | None, o.of_input("--limit", min=1, help="At most the first N pairs of each file.", show_default=False)
 ]
 
-_TRAIN = "Text, JSON Lines or Parquet, packed or not, as `besag train` reads them; globs; - for stdin."
+_TRAIN = "Text, JSON Lines, TSV, CSV or Parquet, packed or not, as `besag train` reads them; globs; - for stdin."
 _AGAINST = "What the model is judged on: pairs as above, or plain text, a line each. Repeat."
 Train = Annotated[list[str], typer.Argument(metavar="TRAIN…", help=_TRAIN, show_default=False)]
 Against = Annotated[list[str], o.of_input("--against", help=_AGAINST, show_default=False)]
 Length = Annotated[int, o.of_method("--length", min=4, help="Words in a row.")]
-Field = Annotated[str, o.of_input("--field", help="Of JSON Lines and Parquet rows: where the training text is.")]
+Field = Annotated[
+    str, o.of_input("--field", help="Of rows: where the training text is, a name or a path as in page.text.")
+]
 
 evaluate = typer.Typer(name="eval", help="Measure how good a model is.", no_args_is_help=True)
 
 
 @evaluate.command("minimal-pairs")
 @guarded
+@grouped
 def minimal_pairs(
     files: Files,
-    model: o.Models = None,
-    device: o.Device = None,
-    dtype: o.Dtype = None,
-    revision: o.Revision = None,
-    allow_pickle: o.AllowPickle = False,
-    compile: o.Compile = False,
-    method: o.Methods = None,
-    order: o.Order = None,
-    orders: o.Orders = None,
-    samples: o.Samples = None,
-    box: o.Box = None,
-    joint: o.BlockJoint = None,
-    weights: o.Weights = None,
-    seed: o.Seed = None,
+    model: ModelsOptions,
+    scored: MethodsOptions,
+    output: PlotOptions,
+    run: RunOptions,
     reduction: Reduction = "sum",
+    good: Good = None,
+    bad: Bad = None,
     limit: Limit = None,
     per: Per = "paradigm",
-    plot: Plot = None,
-    format: o.Format = None,
-    output: o.Output = None,
-    force: o.Force = False,
-    batch_tokens: o.BatchTokens = None,
-    progress: o.Progress = None,
     config: Config = None,
 ) -> int:
     """How often a model prefers the acceptable one of two sentences, with standard errors.
@@ -77,32 +67,18 @@ def minimal_pairs(
 
     A tie counts half. Exit code 3: some pairs were not scored (--per pair says which, their status says why).
     """
-    shape = choose_format(format, output)
-    out = writer(shape, output, force)
-    if plot is not None:
-        check_plot(plot, force)
-    if revision is not None and len(model or []) > 1:
-        raise BesagError("--revision belongs to one model, and there are several")
+    out = output.open()
+    model.check()
 
-    import besag
-    from besag.cli.side_by_side import method_options, pair
+    from besag.cli.side_by_side import pair
     from besag.evaluation.minimal_pairs import minimal_pairs as compare
     from besag.evaluation.minimal_pairs import read_pairs
 
-    pairs = [one for file in files for one in read_pairs(file, limit)]
-    methods = method_options(
-        method or ["pll"], order=order, orders=orders, samples=samples, box=box, joint=joint, weights=weights, seed=seed
-    )
-    names: list[str | None] = [*model] if model else [None]
-    models = [
-        besag.load(
-            name, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, compile=compile,
-            batch_tokens=batch_tokens, progress=progress,
-        )
-        for name in names
-    ]  # fmt: skip
+    pairs = [one for file in files for one in read_pairs(file, limit, good=good, bad=bad)]
+    methods = scored.chosen()
+    models = model.load_all(run.progress)
     scorers = pair(models, methods, {}, [None] * len(models))
-    if plot is not None and len(scorers) > 1:
+    if output.plot is not None and len(scorers) > 1:
         raise BesagError("--plot draws one model and one method, and there are several")
     results: list[MinimalPairs] = []
     try:
@@ -113,11 +89,8 @@ def minimal_pairs(
     finally:
         out.close()
     for found in results:
-        print(("\n" if shape == "table" else "") + " · ".join(found.facts()), file=_for_words(shape, output))
-    if plot is not None:
-        figure: Any = results[0].plot().figure
-        with whole(plot) as draft:
-            figure.savefig(draft, dpi=DPI)
+        print(("\n" if output.shape == "table" else "") + " · ".join(found.facts()), file=_for_words(output))
+    output.save(results[0])
     unscored = sum(sum(found.unscored.values()) for found in results)
     if unscored:
         say(f"{unscored:,} pairs were not scored; --per pair says which")
@@ -126,15 +99,14 @@ def minimal_pairs(
 
 @evaluate.command("overlap")
 @guarded
+@grouped
 def overlap(
     train: Train,
     against: Against,
+    output: OutputOptions,
+    run: RunOptions,
     length: Length = 12,
     field: Field = "text",
-    format: o.Format = None,
-    output: o.Output = None,
-    force: o.Force = False,
-    progress: o.Progress = None,
 ) -> int:
     """Does a training corpus hold what a model is judged on? A row for each text that it does.
 
@@ -142,8 +114,7 @@ def overlap(
 
     A text is seen where --length of its words in a row stand in one document; a shorter one where all of them do.
     """
-    shape = choose_format(format, output)
-    out = writer(shape, output, force)
+    out = output.open()
 
     from tqdm.auto import tqdm
 
@@ -156,7 +127,7 @@ def overlap(
     if not texts:
         raise BesagError(f"{', '.join(against)} holds no text to look for")
     corpus = ((one.text, one.origin) for one in documents(Data(train=tuple(train), held_out=0.0, field=field)))
-    hidden = None if progress is None else not progress
+    hidden = None if run.progress is None else not run.progress
     bar = tqdm(corpus, unit="document", file=sys.stderr, delay=1, leave=False, dynamic_ncols=True, disable=hidden)
     found = compare(bar, [text for text, _ in texts], length=length)
     try:
@@ -165,7 +136,7 @@ def overlap(
             out.write({**row, "runs": one.runs, "of": one.of}, {})
     finally:
         out.close()
-    print(("\n" if shape == "table" and found.seen else "") + str(found), file=_for_words(shape, output))
+    print(("\n" if output.shape == "table" and found.seen else "") + str(found), file=_for_words(output))
     return 0
 
 
@@ -175,6 +146,6 @@ def _about(scorer: Scorer, several_methods: bool) -> dict[str, object]:
     return {**model, **({"method": label.method} if several_methods else {})}
 
 
-def _for_words(shape: str, output: str | None) -> TextIO:
+def _for_words(output: OutputOptions) -> TextIO:
     """Where the closing lines go: below a table on stdout, otherwise to stderr."""
-    return sys.stdout if shape == "table" and output is None else sys.stderr
+    return sys.stdout if output.on_screen else sys.stderr

@@ -8,8 +8,8 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.joint import Candidates, Outcomes, size
-from besag.files.writing import choose_format, writer
+from besag.cli.groups import ModelOptions, OutputOptions, RunOptions, grouped
+from besag.cli.joint import JointOptions
 
 Masked = Annotated[str, typer.Argument(metavar="TEXT", help="With one [MASK] or more.", show_default=False)]
 K = Annotated[int, o.of_result("--k", "-k", min=1, help="How many fillings.")]
@@ -30,26 +30,19 @@ Seed = Annotated[int, o.of_method("--seed", help="--sample: of the draws.")]
 
 
 @guarded
+@grouped
 def fill(
     text: Masked,
+    model: ModelOptions,
+    joint: JointOptions,
+    output: OutputOptions,
+    run: RunOptions,
     k: K = 5,
-    model: o.Model = None,
-    device: o.Device = None,
-    dtype: o.Dtype = None,
-    revision: o.Revision = None,
-    allow_pickle: o.AllowPickle = False,
     method: Method = "ag",
-    candidates: Candidates = None,
-    outcomes: Outcomes = "text",
     beam: Beam = None,
     box: Box = None,
     sample: Drawn = False,
     seed: Seed = 0,
-    format: o.Format = None,
-    output: o.Output = None,
-    force: o.Force = False,
-    batch_tokens: o.BatchTokens = None,
-    progress: o.Progress = None,
 ) -> int:
     """Fill all masks of a text jointly, likeliest first.
 
@@ -58,20 +51,14 @@ def fill(
     stderr says over what the fillings are the likeliest, and whether that is certain. Exit code 3: the joint did not
     converge.
     """
-    shape = choose_format(format, output)
-    out = writer(shape, output, force)
+    out = output.open()
 
-    import besag
-
-    lm = besag.load(
-        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,
-        progress=progress,
-    )  # fmt: skip
+    lm = model.load(run.progress)
     options: dict[str, Any] = {} if box is None else {"box": box}
     found = lm.fill(
-        text, k, method, candidates=size(candidates), outcomes=outcomes, beam=beam, sample=sample, seed=seed, **options
+        text, k, method, candidates=joint.size, outcomes=joint.outcomes, beam=beam, sample=sample, seed=seed, **options
     )
-    if shape == "jsonl":
+    if output.shape == "jsonl":
         out.write(found.to_dict(), {})
     else:
         for row in found.rows:

@@ -9,6 +9,7 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import guarded, say
+from besag.cli.groups import LayoutOptions, grouped
 from besag.errors import BesagError
 from besag.files.inputs import Layout, file_input, records
 from besag.files.writing import check_output
@@ -22,14 +23,13 @@ Saved = Annotated[str, typer.Option("--output", "-o", help="The JSON file to sav
 
 
 @guarded
+@grouped
 def lengths(
     file: File,
     output: Saved,
+    rows: LayoutOptions,
     model: o.Model = None,
     revision: o.Revision = None,
-    input_format: o.InputFormat = None,
-    column: o.Column = None,
-    header: o.Header = True,
     force: o.Force = False,
 ) -> int:
     """Fit a distribution p(n) of text lengths, in tokens of a model, for `besag score --lengths`.
@@ -37,7 +37,7 @@ def lengths(
     besag lengths corpus.txt -o lengths.json
     """
     check_output(output, force)
-    texts = _texts(file, Layout(input_format, column, header, keep=False))
+    texts = _texts(file, rows.layout())
 
     import besag
 

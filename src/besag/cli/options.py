@@ -20,7 +20,7 @@ _DEVICE = "cpu, cuda, cuda:1, mps; if not given, the fastest there is."
 _DTYPE = "float32, bfloat16, float16; if not given, what suits the device."
 _LENGTHS = "File of texts to fit p(n) on, or what `besag lengths` saved: adds log p(n), so that lengths compare."
 _COLUMN = "Where the texts are: a name, a number from 1, or a path as in hyps.0.text; if not given, text or sentence."
-_ESCAPED = r"Read \t, \n, \r and \\\\ in the cells of a TSV as what they stand for, as besag writes them."
+_ESCAPED = "In a TSV a backslash with t, n or r stands for tab and line ends, as besag writes it."
 _FORMAT = "If not given, by the ending of --output; else a table for a terminal and TSV for a pipe."
 
 # ---- the model
@@ -82,6 +82,9 @@ Format = Annotated[Literal["table", "tsv", "csv", "jsonl", "parquet"] | None, of
 Output = Annotated[str | None, of_output("--output", "-o", help="A file; if not given, stdout.")]
 Force = Annotated[bool, of_output("--force", help="Write over an existing file.")]
 Resume = Annotated[bool, of_output("--resume", help="Go on with an --output that was not finished.")]
+Plot = Annotated[
+    str | None, of_output("--plot", help="Also save a picture: FILE.png, .pdf or .svg.", show_default=False)
+]
 
 # ---- how it runs
 

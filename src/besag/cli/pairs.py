@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from besag.cli import options as o
 from besag.cli.config import Config
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
+from besag.cli.groups import LayoutOptions, ModelOptions, RunOptions, grouped
 from besag.cli.joint import Outcomes
 from besag.errors import BesagError, require
 from besag.files.inputs import Layout, file_input, records
@@ -41,29 +43,37 @@ Seed = Annotated[int, o.of_method("--seed", help="Of the places drawn.")]
 Texts = Annotated[int | None, o.of_input("--limit", min=1, help="At most N texts.", show_default=False)]
 
 
+@dataclass(frozen=True)
+class PairsOptions:
+    """Which pairs of places are studied, and over which tokens."""
+
+    pairs: Pairs = None
+    distances: Distances = None
+    per_text: PerText = 1
+    candidates: Candidates = None
+    outcomes: Outcomes = "text"
+    seed: Seed = 0
+
+    def of_study(self) -> dict[str, Any]:
+        """As arguments of `study`."""
+        kinds, apart = _kinds(self.pairs, self.distances)
+        return {
+            "pairs": kinds, "distances": apart, "per_text": self.per_text, "seed": self.seed,
+            "outcomes": self.outcomes, "candidates": self.candidates or "all",
+        }  # fmt: skip
+
+
 @guarded
+@grouped
 def pairs(
+    model: ModelOptions,
+    drawn: PairsOptions,
+    rows: LayoutOptions,
+    run: RunOptions,
     file: File = None,
     output: Into = None,
     report: Again = None,
-    model: o.Model = None,
-    device: o.Device = None,
-    dtype: o.Dtype = None,
-    revision: o.Revision = None,
-    allow_pickle: o.AllowPickle = False,
-    compile: o.Compile = False,
-    pairs: Pairs = None,
-    distances: Distances = None,
-    per_text: PerText = 1,
-    candidates: Candidates = None,
-    outcomes: Outcomes = "text",
-    seed: Seed = 0,
-    input_format: o.InputFormat = None,
-    column: o.Column = None,
-    header: o.Header = True,
     limit: Texts = None,
-    batch_tokens: o.BatchTokens = None,
-    progress: o.Progress = None,
     config: Config = None,
 ) -> int:
     """Study which joint of two tokens predicts texts best: pairs of places, all constructions, all metrics.
@@ -87,23 +97,14 @@ def pairs(
         return _tell(Folder(report))
     if file is None or output is None:
         raise BesagError("give a FILE of texts and --output FOLDER (besag pairs --help)")
-    kinds, apart = _kinds(pairs, distances)
-    texts = _texts(file, Layout(input_format, column, header, keep=False), limit)
+    options = drawn.of_study()
+    texts = _texts(file, rows.layout(), limit)
 
-    import besag
-
-    lm = besag.load(
-        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, compile=compile,
-        batch_tokens=batch_tokens, progress=False,
-    )  # fmt: skip
-    options: dict[str, Any] = {
-        "pairs": kinds, "distances": apart, "per_text": per_text, "seed": seed, "outcomes": outcomes,
-        "candidates": candidates or "all",
-    }  # fmt: skip
+    lm = model.load(False)
     folder = Folder(output)
     done = folder.begin({**_about(lm, texts), **options, "file": file})
     try:
-        finished = _run(lm, texts, options, folder, done, progress)
+        finished = _run(lm, texts, options, folder, done, run.progress)
     finally:
         folder.close()
     return _tell(folder) if finished else INTERRUPTED

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,15 +14,16 @@ import typer
 from besag.cli import options as o
 from besag.cli.config import Config
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
+from besag.cli.groups import MethodsOptions, ModelsOptions, OutputOptions, RowsOptions, RunOptions, grouped
 from besag.cli.rows import View
 from besag.errors import BesagError
-from besag.files.inputs import Input, Layout, Record, file_input, inputs, records
-from besag.files.progress import BLOCK, Resumable, Streamed, in_blocks
-from besag.files.writing import choose_format, writer
+from besag.files.inputs import Input, Layout, Record, file_input, records
+from besag.files.progress import Resumable, Streamed, ends_block, in_blocks
 
 if TYPE_CHECKING:
     from besag.cli.side_by_side import Scorer
     from besag.language_model import LanguageModel
+    from besag.scores import Method
 
 Inputs = Annotated[
     list[str] | None,
@@ -30,54 +32,68 @@ Inputs = Annotated[
         help="A text, a file (text lines, TSV, CSV, JSON Lines, Parquet), or - for stdin, which is read as it comes.",
     ),
 ]  # fmt: skip
-UNTOLD = {"input", "model", "output", "force", "resume", "strict", "progress", "config", "lengths"}  # by settings
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """What a method is told of each text."""
+
+    words: o.Words = "tokenizer"
+    prefix: o.Prefix = ""
+    suffix: o.Suffix = ""
+    separator: o.Separator = " "
+    lengths: o.Lengths = None
+
+
+@dataclass(frozen=True)
+class ViewOptions:
+    """What is shown of a score."""
+
+    per: o.Per = "sentence"
+    reduction: o.Reduction = "sum"
+    base: o.Base = "e"
+    surprisal: o.Surprisal = False
+    rank: o.Rank = False
+    entropy: o.Entropy = False
+    summary: o.Summary = False
+    keep: o.Keep = True
+
+    def view(self, whole: bool) -> View:
+        return View(self.per, self.reduction, self.base, self.surprisal, self.rank, self.entropy, whole)
+
+
+@dataclass(frozen=True)
+class ResumeOptions(OutputOptions):
+    """A file that a run can go on with."""
+
+    resume: o.Resume = False
+
+    def begin(self, arguments: Sequence[str], as_text: bool) -> Resumable | Streamed:
+        """Where the inputs can be read again, the output is written so that another run can go on with it."""
+        path = self.output
+        ordinary = path is not None and (not os.path.exists(path) or os.path.isfile(path))
+        again = as_text or not any(one == "-" or (os.path.exists(one) and not os.path.isfile(one)) for one in arguments)
+        if path is not None and ordinary and again:
+            return Resumable(self.shape, path, force=self.force, resume=self.resume, go_on=_command())
+        if self.resume and ordinary:
+            raise BesagError("--resume reads the input again, and stdin or a pipe cannot be: give files, or use --skip")
+        if self.resume:
+            raise BesagError("--resume goes on with a file: say which with --output")
+        return Streamed(self.open())
 
 
 @guarded
+@grouped
 def score(
+    model: ModelsOptions,
+    scored: MethodsOptions,
+    told: TextOptions,
+    rows: RowsOptions,
+    shown: ViewOptions,
+    output: ResumeOptions,
+    run: RunOptions,
     input: Inputs = None,
-    model: o.Models = None,
-    device: o.Device = None,
-    dtype: o.Dtype = None,
-    revision: o.Revision = None,
-    allow_pickle: o.AllowPickle = False,
-    compile: o.Compile = False,
-    untilt: o.Untilt = False,
-    method: o.Methods = None,
-    order: o.Order = None,
-    orders: o.Orders = None,
-    samples: o.Samples = None,
-    box: o.Box = None,
-    joint: o.BlockJoint = None,
-    weights: o.Weights = None,
-    seed: o.Seed = None,
-    words: o.Words = "tokenizer",
-    prefix: o.Prefix = "",
-    suffix: o.Suffix = "",
-    separator: o.Separator = " ",
-    lengths: o.Lengths = None,
-    text: o.Text = False,
-    input_format: o.InputFormat = None,
-    column: o.Column = None,
-    header: o.Header = True,
-    escaped: o.Escaped = False,
-    skip: o.Skip = 0,
-    limit: o.Limit = None,
     strict: o.Strict = False,
-    per: o.Per = "sentence",
-    reduction: o.Reduction = "sum",
-    base: o.Base = "e",
-    surprisal: o.Surprisal = False,
-    rank: o.Rank = False,
-    entropy: o.Entropy = False,
-    summary: o.Summary = False,
-    keep: o.Keep = True,
-    format: o.Format = None,
-    output: o.Output = None,
-    force: o.Force = False,
-    resume: o.Resume = False,
-    batch_tokens: o.BatchTokens = None,
-    progress: o.Progress = None,
     config: Config = None,
 ) -> int:
     """Score texts with masked (or causal) language models.
@@ -89,51 +105,25 @@ def score(
     Exit code 3: some rows were not scored (their status says why). A run that was stopped or killed goes on with
     --resume, and ends as if nothing had happened.
     """
-    settings = {name: value for name, value in locals().items() if name not in UNTOLD}
-    if not input and sys.stdin.isatty():
-        raise BesagError("give a text, a file, or - for stdin (besag score --help)")
-    shape = choose_format(format, output)
-    view = View(per, reduction, base, surprisal, rank, entropy, whole=shape == "jsonl")
-    layout = Layout(input_format, column, header, keep, escaped)
-    out = _output(shape, output, force, resume, input or ["-"], text)
-    sources = inputs(input or ["-"], as_text=text, layout=layout)
-    if output is not None and any(source.is_file(output) for source in sources):
-        raise BesagError(f"--output {output!r} is one of the inputs")
-    if revision is not None and len(model or []) > 1:
-        raise BesagError("--revision belongs to one model, and there are several")
-
-    import besag
-    from besag.cli.lengths import length_models
-    from besag.cli.side_by_side import method_options, pair
-
-    methods = method_options(
-        method or ["pll"], order=order, orders=orders, samples=samples, box=box, joint=joint, weights=weights, seed=seed
-    )
-    bar = False if progress is None and output is None and sys.stdout.isatty() else progress
-    models = [
-        besag.load(
-            name, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, compile=compile,
-            untilt=untilt, batch_tokens=batch_tokens,
-            progress=False if place else bar,  # the others run in step with the first
-        )
-        for place, name in enumerate(model or [None])
-    ]  # fmt: skip
-    common = {
-        "words": words, "prefix": prefix, "suffix": suffix, "separator": separator, "base": base, "rank": rank,
-        "entropy": entropy,
-    }  # fmt: skip
-    run = Run(pair(models, methods, common, length_models(lengths, models, methods)), view, out, strict, summary)
+    shape = output.shape
+    view = shown.view(whole=shape == "jsonl")
+    out = output.begin(input or ["-"], rows.text)
+    sources = rows.sources(input, "score", output.output, shown.keep)
+    model.check()
+    methods = scored.chosen()
+    bar = False if run.progress is None and output.output is None and sys.stdout.isatty() else run.progress
+    work = Run(_scorers(model.load_all(bar, in_step=True), methods, told, shown), view, out, strict, shown.summary)
     if isinstance(out, Resumable):
-        run.begin(_about(sources, models, lengths, {**settings, "format": shape}))
-    if not run.through(records(sources, skip=skip, limit=limit, done=run.done)):
-        go_on = _command() if isinstance(out, Resumable) else f"--skip {skip + run.done} (and --output another file)"
-        say(f"interrupted after {run.done} rows; go on with {go_on}")
+        work.begin(_about(sources, work.scorers, {**_told(model, scored, told, rows, shown), "format": shape}))
+    if not work.through(records(sources, skip=rows.skip, limit=rows.limit, done=work.done)):
+        skip = f"--skip {rows.skip + work.done} (and --output another file)"
+        say(f"interrupted after {work.done} rows; go on with {_command() if isinstance(out, Resumable) else skip}")
         return INTERRUPTED
-    for tally in run.tallies:
-        print(f"\n{tally.corpus()}", file=sys.stdout if shape == "table" and output is None else sys.stderr)
-    if run.unscored.rows:
-        say(str(run.unscored))
-    return UNSCORED if run.unscored.rows else 0
+    for tally in work.tallies:
+        print(f"\n{tally.corpus()}", file=sys.stdout if output.on_screen else sys.stderr)
+    if work.unscored.rows:
+        say(str(work.unscored))
+    return UNSCORED if work.unscored.rows else 0
 
 
 class Run:
@@ -187,7 +177,7 @@ class Run:
         for tally, one in zip(self.tallies, scores, strict=False):
             tally.add(one)
         self.done += 1
-        if self.done % BLOCK == 0:
+        if ends_block(self.done):
             self.out.end_block(self._state())
 
     def _state(self) -> dict[str, Any]:
@@ -205,37 +195,41 @@ class Run:
             self.out.flush()
 
 
-def _output(
-    shape: str, output: str | None, force: bool, resume: bool, arguments: Sequence[str], as_text: bool
-) -> Resumable | Streamed:
-    """A file of which the inputs can be read again is written so that another run can go on with it."""
-    ordinary = output is not None and (not os.path.exists(output) or os.path.isfile(output))
-    again = as_text or not any(one == "-" or (os.path.exists(one) and not os.path.isfile(one)) for one in arguments)
-    if output is not None and ordinary and again:
-        return Resumable(shape, output, force=force, resume=resume, go_on=_command())
-    if resume and output is not None and ordinary:
-        raise BesagError("--resume reads the input again, and stdin or a pipe cannot be: give files, or use --skip")
-    if resume:
-        raise BesagError("--resume goes on with a file: say which with --output")
-    return Streamed(writer(shape, output, force))
+def _scorers(
+    models: Sequence[LanguageModel], methods: Mapping[str, Method], told: TextOptions, shown: ViewOptions
+) -> list[Scorer]:
+    from besag.cli.lengths import length_models
+    from besag.cli.side_by_side import pair
+
+    common = {
+        "words": told.words, "prefix": told.prefix, "suffix": told.suffix, "separator": told.separator,
+        "base": shown.base, "rank": shown.rank, "entropy": shown.entropy,
+    }  # fmt: skip
+    return pair(models, methods, common, length_models(told.lengths, models, methods))
 
 
-def _about(
-    sources: Sequence[Input], models: Sequence[LanguageModel], lengths: str | None, options: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What must be the same for a run to go on with what another began."""
+# ---- what must be the same for a run to go on with what another began
+
+
+def _told(*groups: Any) -> dict[str, Any]:
+    """The options of a command by name, but for those that say where things are."""
+    told = {name: value for group in groups for name, value in asdict(group).items() if name != "model"}
+    lengths = told["lengths"]
+    return {**told, "lengths": None if lengths is None else file_input(lengths, Layout("text"))[0].fingerprint()}
+
+
+def _about(sources: Sequence[Input], scorers: Sequence[Scorer], options: Mapping[str, Any]) -> dict[str, Any]:
     import besag
 
     return {
         "besag": besag.__version__,
         "inputs": [source.fingerprint() for source in sources],
-        "models": [_model(lm, options["revision"]) for lm in models],
-        "lengths": None if lengths is None else file_input(lengths, Layout("text"))[0].fingerprint(),
+        "models": [_model(scorer.lm) for scorer in scorers],
         **options,
     }
 
 
-def _model(lm: LanguageModel, revision: str | None) -> dict[str, Any]:
+def _model(lm: LanguageModel) -> dict[str, Any]:
     """A hub's model by its commit, a folder by its files as they are now."""
     about: dict[str, Any] = {"name": lm.name, "device": str(lm.conditionals.device), "dtype": lm.dtype}
     commit = getattr(getattr(lm.model, "config", None), "_commit_hash", None)

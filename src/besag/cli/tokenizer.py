@@ -14,7 +14,7 @@ from besag.errors import BesagError
 from besag.files.lines import lines_of
 from besag.files.writing import choose_format, writer
 
-_FILES = "Text, JSON Lines or Parquet, packed or not; globs; - for stdin."
+_FILES = "Text, JSON Lines, TSV, CSV or Parquet, packed or not; globs; - for stdin."
 _SAMPLE = "Learn from about so many bytes of text, lines drawn at random; 0: from all of it."
 _COVERAGE = "With bytes: share of the text's characters whose kinds have pieces of their own."
 _BYTES = "Write what has no piece as bytes, so that nothing is unknown."
@@ -25,7 +25,7 @@ _MODELS = "Folders or hub names of tokenizers or models; embedded: that of the e
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE…", help=_FILES, show_default=False)]
 Into = Annotated[str, o.of_output("--output", "-o", help="Folder of the tokenizer.", show_default=False)]
-Field = Annotated[str, o.of_input("--field", help="Of JSON Lines and Parquet rows: where the text is.")]
+Field = Annotated[str, o.of_input("--field", help="Of rows: where the text is, a name or a path as in page.text.")]
 Kind = Annotated[Literal["unigram", "bpe", "wordpiece"], o.of_method("--kind", help="Of pieces.")]
 Size = Annotated[int, o.of_method("--size", min=1, help="Tokens in all, special ones counted.")]
 Cased = Annotated[bool, o.of_method("--cased/--uncased", help="Tell upper from lower case.")]

@@ -58,8 +58,13 @@ def in_blocks(records: Iterable[Record | None]) -> Iterator[Record | None]:
         yield record
         if record is not None:
             count += 1
-            if count % BLOCK == 0:
+            if ends_block(count):
                 yield None
+
+
+def ends_block(rows: int) -> bool:
+    """Are so many rows of input a number of whole blocks?"""
+    return rows % BLOCK == 0
 
 
 class Resumable:

@@ -209,7 +209,7 @@ class _Masks:
         total = np.logaddexp.reduce(log_probs)
         best = np.lexsort((allowed, -log_probs))[: self.k]
         if self.seed is not None:
-            heights = noise.uniform(self.seed, noise.DRAW, np.arange(self.k))
+            heights = noise.uniform(self.seed, noise.Measuring.DRAW, np.arange(self.k))
             best = np.searchsorted(np.cumsum(np.exp(log_probs - total)), heights, side="right").clip(
                 max=len(allowed) - 1
             )

@@ -23,8 +23,7 @@ from besag.masks.law import LAWS, Adaptive, MaskLaw, Statistics
 from besag.masks.passages import Passages
 from besag.masks.tables import carrying, needed, proportional, proportional_tilt, refuse_unless, shares, sums_by
 from besag.masks.units import budget, take_tokens
-
-LINE = 37  # stream of noise
+from besag.noise import Training
 
 
 @LAWS.register
@@ -66,7 +65,7 @@ class AdaptiveTokens(MaskLaw, Adaptive):
 
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
         limit = budget(passages, rate, seed)
-        turn = proportional(passages, passages.place, self.weights[passages.ids], limit, seed, LINE)
+        turn = proportional(passages, passages.place, self.weights[passages.ids], limit, seed, Training.ADAPTIVE)
         return take_tokens(passages, turn, limit)
 
     def observe(self, ids: Ints, losses: Floats, correct: Bools) -> None:

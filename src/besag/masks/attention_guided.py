@@ -26,8 +26,8 @@ from besag.masks.law import LAWS, Adaptive, MaskLaw, Statistics
 from besag.masks.passages import Passages
 from besag.masks.tables import carrying, needed, proportional, proportional_tilt, refuse_unless, shares, sums_by
 from besag.masks.units import budget, take_tokens
+from besag.noise import Training
 
-LINE = 39  # stream of noise
 LEAST = 1e-3  # of the mean: what nothing looks at is still hidden now and then
 
 
@@ -68,7 +68,7 @@ class AttentionGuided(MaskLaw, Adaptive):
             received = np.where(mean[passages.row] > 0, received / np.where(mean > 0, mean, 1.0)[passages.row], 1.0)
         limit = budget(passages, rate, seed)
         weight = np.maximum(received, LEAST) ** self.power
-        turn = proportional(passages, passages.place, weight, limit, seed, LINE)
+        turn = proportional(passages, passages.place, weight, limit, seed, Training.ATTENTION_GUIDED)
         return take_tokens(passages, turn, limit)
 
     def observe_attention(self, ids: Ints, received: Floats) -> None:

@@ -26,8 +26,7 @@ from besag.masks.law import LAWS, Adaptive, MaskLaw, Statistics
 from besag.masks.passages import Passages
 from besag.masks.tables import by_token, carrying, needed, refuse_unless, shares, sums_by, tilt_of
 from besag.masks.units import budget, gather, take
-
-ORDER, PASS = 35, 36  # streams of noise
+from besag.noise import Training
 
 
 @LAWS.register
@@ -66,8 +65,10 @@ class Content(MaskLaw, Adaptive):
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
         draw, place = passages.draw[passages.row], passages.place
         weight = self.weights[needed(self._class, self)[passages.ids]]  # (T,) read at the first token of a word
-        order = noise.uniform(seed, ORDER, draw, place)
-        entered = np.floor(np.log(noise.uniform(seed, PASS, draw, place)) / np.log1p(-weight))  # geometric: 0, 1, …
+        order = noise.uniform(seed, Training.CONTENT_ORDER, draw, place)
+        entered = np.floor(
+            np.log(noise.uniform(seed, Training.CONTENT_PASS, draw, place)) / np.log1p(-weight)
+        )  # geometric: 0, 1, …
         unit = passages.word
         if self.once:
             words = gather(passages, unit)

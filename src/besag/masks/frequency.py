@@ -16,8 +16,7 @@ from besag.masks.law import LAWS, MaskLaw, Statistics
 from besag.masks.passages import Passages
 from besag.masks.tables import carrying, needed, race, race_tilt, refuse_unless, shares
 from besag.masks.units import budget, take_tokens
-
-ARRIVAL = 32  # stream of noise
+from besag.noise import Training
 
 
 @LAWS.register
@@ -41,7 +40,7 @@ class Frequency(MaskLaw):
         return carrying(self, _log_weight=log_weight, _share=shares(statistics))
 
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
-        turn = race(passages, needed(self._log_weight, self)[passages.ids], seed, ARRIVAL)
+        turn = race(passages, needed(self._log_weight, self)[passages.ids], seed, Training.FREQUENCY)
         return take_tokens(passages, turn, budget(passages, rate, seed))
 
     def tilt(self, rate: float = 0.15) -> Floats:

@@ -26,8 +26,7 @@ from besag.masks.tables import (
     shares,
 )
 from besag.masks.units import budget, take
-
-LINE = 38  # stream of noise
+from besag.noise import Training
 
 
 @LAWS.register
@@ -65,7 +64,7 @@ class Importance(MaskLaw):
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
         limit = budget(passages, rate, seed)
         unit = passages.word if self.unit == "word" else passages.place
-        turn = proportional(passages, unit, needed(self._weight, self)[passages.ids], limit, seed, LINE)
+        turn = proportional(passages, unit, needed(self._weight, self)[passages.ids], limit, seed, Training.IMPORTANCE)
         return take(passages, unit, turn, limit)
 
     def tilt(self, rate: float = 0.15) -> Floats:

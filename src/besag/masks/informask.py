@@ -34,8 +34,7 @@ from besag.masks.tables import (
     shares,
 )
 from besag.masks.units import budget, take_tokens
-
-LINE = 34  # stream of noise
+from besag.noise import Training
 
 
 @LAWS.register
@@ -69,7 +68,7 @@ class InforMask(MaskLaw):
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
         limit = budget(passages, rate, seed)
         weight = needed(self._weight, self)[passages.ids]
-        turn = proportional(passages, passages.place, weight, limit, seed, LINE)
+        turn = proportional(passages, passages.place, weight, limit, seed, Training.INFORMASK)
         return take_tokens(passages, turn, limit)
 
     def tilt(self, rate: float = 0.15) -> Floats:

@@ -21,8 +21,7 @@ from besag.masks.law import LAWS, Adaptive, MaskLaw, Statistics
 from besag.masks.passages import Passages
 from besag.masks.tables import carrying, needed, race, race_tilt, refuse_unless, shares, sums_by
 from besag.masks.units import budget, take_tokens
-
-ARRIVAL = 33  # stream of noise
+from besag.noise import Training
 
 
 @LAWS.register
@@ -46,7 +45,7 @@ class LossWeighted(MaskLaw, Adaptive):
         return carrying(self, _losses=np.full(size, math.log(max(size, 2))), _share=shares(statistics))
 
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
-        turn = race(passages, self._log_weight[passages.ids], seed, ARRIVAL)
+        turn = race(passages, self._log_weight[passages.ids], seed, Training.LOSS_WEIGHTED)
         return take_tokens(passages, turn, budget(passages, rate, seed))
 
     @property

@@ -24,8 +24,7 @@ from besag.masks.passages import Passages
 from besag.masks.pmi_vocabulary import SHARES, Collocations, Unit, build_pmi_vocabulary
 from besag.masks.tables import carrying, needed, refuse_unless
 from besag.masks.units import budget, take, uniform_turns
-
-TURN, OVERLAP = 40, 41  # streams of noise
+from besag.noise import Training
 
 
 @LAWS.register
@@ -61,7 +60,7 @@ class PMI(MaskLaw):
         return carrying(self, _trie=Trie(collocations.ids, width))
 
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
-        turn = uniform_turns(passages, seed, TURN)
+        turn = uniform_turns(passages, seed, Training.PMI_TURN)
         return take(passages, self.units(passages, seed), turn, budget(passages, rate, seed))
 
     def units(self, passages: Passages, seed: int) -> Ints:
@@ -74,7 +73,7 @@ class PMI(MaskLaw):
         else:
             fresh = np.ones(len(place), dtype=np.bool_)
         unit = np.where(passages.free, np.maximum.accumulate(np.where(fresh, place, 0)), -1)
-        height = uniform_turns(passages, seed, OVERLAP)
+        height = uniform_turns(passages, seed, Training.PMI_OVERLAP)
         able = passages.free.copy()
         while True:
             start, length = trie.match(passages.ids, passages.row, able, fresh)

@@ -21,8 +21,8 @@ from besag.errors import BesagError, nearest
 from besag.masks.law import LAWS, MaskLaw
 from besag.masks.passages import Passages
 from besag.masks.units import budget, gather, take, uniform_turns
+from besag.noise import Training
 
-LENGTH = 23  # stream of noise
 PLACES = ("word", "token")
 
 
@@ -60,7 +60,7 @@ def hide_runs(passages: Passages, unit: Ints, lengths: Floats, limit: Ints, seed
     units = gather(passages, unit)
     start = units.first  # (U,) the units stand in the order of the text
     turn = uniform_turns(passages, seed)[start]
-    drawn = noise.uniform(seed, LENGTH, passages.draw[passages.row[start]], passages.place[start])
+    drawn = noise.uniform(seed, Training.SPAN_LENGTH, passages.draw[passages.row[start]], passages.place[start])
     length = 1 + np.searchsorted(np.cumsum(lengths)[:-1], drawn, side="right")
     length = np.minimum(length, _room(passages, units.token, units.member, len(start)))
     began = _begin(turn, length, len(lengths))

@@ -29,9 +29,6 @@ from besag.engine import Engine
 from besag.errors import BesagError
 from besag.registry import Registry
 
-# Streams keep the uses of one seed apart. A kernel never uses one of them twice at the same (chain, step, place).
-DRAW, WHERE, SIZE, ACCEPT, TIME, SWAP, START, EXTRA = range(128, 136)
-
 NOTHING: Mapping[str, Tensor] = MappingProxyType({})
 
 

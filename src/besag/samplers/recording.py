@@ -4,9 +4,9 @@
     FILE.state    the last saved state, as arrays, with what it is the state of
 
 The state is saved after the first rows and then every SAVED seconds, always after the rows it follows. So a run that is
-killed goes on from the last saved step; rows beyond it are cut off and written again, the same. Parquet cannot be cut: it
-is written whole at the end, and only JSON Lines can be gone on with. An empty FILE without a state is a run that never
-began: it counts as none.
+killed goes on from the last saved step; rows beyond it are cut off and written again, the same. Parquet cannot be cut:
+it is written whole at the end, and only JSON Lines can be gone on with. An empty FILE without a state is a run that
+never began: it counts as none.
 """
 
 from __future__ import annotations

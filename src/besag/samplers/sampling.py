@@ -20,11 +20,12 @@ from besag import noise as counters
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.noise import Sampling
 from besag.registry import label
 from besag.results.words import quoted
 from besag.samplers.chain import Chain
 from besag.samplers.editing.rewrite import Spot
-from besag.samplers.kernel import START, Kernel, Noise
+from besag.samplers.kernel import Kernel, Noise
 from besag.samplers.recording import Recording
 from besag.samplers.run import Trace, walk
 from besag.samplers.sheet import Sheet, allowed_tokens, blank, template
@@ -133,7 +134,7 @@ def lengths(length: int | LengthModel, chains: int, seed: int) -> NDArray[np.int
     """(C,) how many places each chain has."""
     if not isinstance(length, LengthModel):
         return np.full(chains, length)
-    heights = counters.uniform(seed, START, np.arange(chains))
+    heights = counters.uniform(seed, Sampling.START, np.arange(chains))
     return np.array([length.quantile(height) for height in heights.tolist()])
 
 

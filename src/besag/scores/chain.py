@@ -85,7 +85,7 @@ def times(order: str, size: int, seed: int, number: int = 0) -> Ints:
         return places
     if order == "right-to-left":
         return places[::-1]
-    return noise.uniform(seed, noise.ORDER, number, places).argsort().argsort()
+    return noise.uniform(seed, noise.Measuring.ORDER, number, places).argsort().argsort()
 
 
 def _most_confident_first(passage: Passage) -> ScorePlan:

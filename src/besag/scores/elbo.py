@@ -80,7 +80,7 @@ class AnyOrderBound(Method):
         draw = np.arange(self.samples)
         stratum = draw * strata // self.samples  # sorted; at least two draws each
         width = np.diff(edges)[stratum]
-        counts = 1 + edges[stratum] + np.floor(noise.uniform(self.seed, noise.DRAW, draw) * width).astype(int)
+        counts = 1 + edges[stratum] + np.floor(noise.uniform(self.seed, noise.Measuring.DRAW, draw) * width).astype(int)
         weight = width / np.bincount(stratum)[stratum]
         return uniform_subsets(size, counts, draw, self.seed), stratum, weight
 

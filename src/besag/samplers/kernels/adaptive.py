@@ -48,8 +48,9 @@ from torch import Tensor
 
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
-from besag.samplers.kernel import EXTRA, AnyState, Canvas, Info, Kernel, Noise, changes, hidden, register
+from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, changes, hidden, register
 from besag.samplers.kernels import signals
 from besag.samplers.kernels.decoding import fill, most_hidden, never_the_mask, refuse_nothing_hidden, refuse_unknown
 from besag.samplers.kernels.pair_law import pair_laws
@@ -225,7 +226,7 @@ class Adaptive(Kernel):
             allowed=state.canvas.allowed,
             drawing=self._drawing(),
         )
-        one, other = laws.draw(noise.rows(row).chains(EXTRA, state.step))
+        one, other = laws.draw(noise.rows(row).chains(Sampling.EXTRA, state.step))
         told = laws.log_q.flatten(1).gather(1, laws.cell(one, other)[:, None])[:, 0].to(log_prob)
         spent[row.cpu()] = laws.passes
         return (

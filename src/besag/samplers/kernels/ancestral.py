@@ -33,8 +33,9 @@ import torch
 from torch import Tensor
 
 from besag.engine import Engine
+from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
-from besag.samplers.kernel import TIME, Canvas, Info, Kernel, Noise, changes, register
+from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.decoding import (
     drawn_at,
     hidden_at_first,
@@ -81,7 +82,7 @@ class Ancestral(Kernel):
         refuse_nothing_hidden(canvas)
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> AncestralState:
-        uniform = noise.grid(TIME, 0, canvas.ids.shape[1])
+        uniform = noise.grid(Sampling.TIME, 0, canvas.ids.shape[1])
         reveal = reveal_step(schedule(self.schedule), uniform, self.grid) * hidden_at_first(canvas)
         canvas = never_the_mask(canvas, engine.conditionals.width)
         return AncestralState(canvas.ids.clone(), canvas, 0, reveal, torch.zeros(len(reveal), dtype=torch.long))

@@ -25,8 +25,9 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from besag.engine import Engine
+from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
-from besag.samplers.kernel import TIME, Canvas, Info, Kernel, Noise, changes, register
+from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.decoding import (
     drawn_at,
     hidden_at_first,
@@ -66,7 +67,9 @@ class FirstHitting(Kernel):
         refuse_nothing_hidden(canvas)
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> FirstHittingState:
-        uniform = noise.grid(TIME, 0, canvas.ids.shape[1]) * hidden_at_first(canvas)  # 0 is never a uniform number
+        uniform = noise.grid(Sampling.TIME, 0, canvas.ids.shape[1]) * hidden_at_first(
+            canvas
+        )  # 0 is never a uniform number
         times, order = uniform.sort(dim=1, descending=True, stable=True)
         canvas = never_the_mask(canvas, engine.conditionals.width)
         return FirstHittingState(canvas.ids.clone(), canvas, 0, order, times)

@@ -24,8 +24,9 @@ import torch
 from torch import Tensor
 
 from besag.engine import Engine
+from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
-from besag.samplers.kernel import WHERE, Canvas, Info, Kernel, Noise, State, changes, hidden, register
+from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, hidden, register
 from besag.samplers.kernels.decoding import (
     MEASURES,
     SEARCH,
@@ -118,5 +119,5 @@ def _turns(noise: Noise, state: State, order: Order) -> Tensor:
     if order == "right_to_left":
         turn = turn.flip(1)
     elif order == "random":  # anew each step, so the next place is uniform among those still hidden
-        turn = noise.grid(WHERE, state.step, length).argsort(1).argsort(1)
+        turn = noise.grid(Sampling.WHERE, state.step, length).argsort(1).argsort(1)
     return turn.to(state.ids.device)

@@ -34,7 +34,8 @@ from torch import Tensor
 
 from besag.engine import Engine
 from besag.errors import BesagError
-from besag.samplers.kernel import START, AnyState, Canvas, Info, Kernel, Noise, changes, register
+from besag.noise import Sampling
+from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.decoding import Pick, drawing, fill, foremost, refuse_unknown
 
 STARTS = ("noise", "mask", "given")
@@ -139,6 +140,6 @@ def _uniform(engine: Engine, noise: Noise, canvas: Canvas) -> Tensor:
     allowed = allowed.cpu()
     listed = allowed.byte().argsort(dim=-1, descending=True, stable=True)  # (V,) or (L, V) the allowed ones first
     count = allowed.sum(-1)  # () or (L,)
-    index = torch.minimum((noise.grid(START, 0, length) * count).long(), count - 1)  # (C, L)
+    index = torch.minimum((noise.grid(Sampling.START, 0, length) * count).long(), count - 1)  # (C, L)
     tokens: Tensor = listed[index] if listed.ndim == 1 else listed[torch.arange(length), index]
     return tokens.to(canvas.ids.device)

@@ -44,8 +44,9 @@ from torch import Tensor
 
 from besag.engine import Engine
 from besag.errors import BesagError, nearest
+from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
-from besag.samplers.kernel import TIME, Canvas, Info, Kernel, Noise, changes, register
+from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.decoding import drawn_at, hidden_at_first, never_the_mask, refuse_nothing_hidden
 from besag.samplers.kernels.schedules import checked_grid, schedule, shown
 
@@ -126,7 +127,7 @@ class Remask(Kernel):
         return state._replace(ids=ids), Info(changes(state.ids, ids), move.asked.any(1).long(), more)
 
     def _by_chance(self, engine: Engine, noise: Noise, state: RemaskState) -> tuple[Tensor, Tensor, Move]:
-        uniform = noise.grid(TIME, state.step, state.ids.shape[1])  # (C, L)
+        uniform = noise.grid(Sampling.TIME, state.step, state.ids.shape[1])  # (C, L)
         showing, masking = self.chances(state.step)
         revealed = state.hides & (uniform < showing)
         taken_back = state.moves & ~state.hides & (uniform < masking)

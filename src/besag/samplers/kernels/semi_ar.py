@@ -27,8 +27,9 @@ from torch import Tensor
 
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.noise import Sampling
 from besag.samplers.drawing import Drawing, draw
-from besag.samplers.kernel import DRAW, WHERE, Canvas, Info, Kernel, Noise, State, changes, hidden, register
+from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, hidden, register
 from besag.samplers.kernels.decoding import most_hidden, refuse_nothing_hidden, refuse_unknown
 
 INNER = ("left_to_right", "random")
@@ -90,7 +91,7 @@ class SemiAr(Kernel):
         start = self._start(hides[rows].int().argmax(1) - lead, length - lead - trail, width)  # (R,)
         place = self._next(noise, state.step, rows, hides[rows], lead + start, width)  # (R,)
         drawing = Drawing(self.temperature, self.top_k, self.top_p)
-        uniform = noise.asks(DRAW, state.step, rows, place)
+        uniform = noise.asks(Sampling.DRAW, state.step, rows, place)
         ids, log_prob = state.ids.clone(), torch.zeros(chains, dtype=engine.conditionals.dtype)
         for first in sorted({*start.tolist()}):  # chains of one canvas keep step, so this is nearly always one
             these = (start == first).nonzero()[:, 0]
@@ -122,7 +123,7 @@ class SemiAr(Kernel):
             return hides.int().argmax(1)
         at = torch.arange(hides.shape[1])
         inside = hides & (at >= first[:, None]) & (at < first[:, None] + width)  # (R, L)
-        turn = (noise.chains(WHERE, step)[rows] * inside.sum(1)).long()  # uniform among the hidden ones
+        turn = (noise.chains(Sampling.WHERE, step)[rows] * inside.sum(1)).long()  # uniform among the hidden ones
         return (inside & (inside.cumsum(1) - 1 == turn[:, None])).int().argmax(1)
 
 

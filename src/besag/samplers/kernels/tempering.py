@@ -24,8 +24,9 @@ from torch import Tensor
 
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
-from besag.samplers.kernel import SWAP, Canvas, Info, Kernel, Noise, changes, register
+from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.energy import EnergyName, energies, refuse_cold, refuse_unknown, text_places
 from besag.samplers.kernels.proposals import MoveName, Proposals, decide, fill, propose, sentence_energy
 
@@ -107,7 +108,7 @@ class Tempering(Kernel):
         weights = (1 / hot).repeat(count)[:, None]  # (C·K, 1)
         decided = decide(noise, ids, state.step, proposal, state.energy.view(-1, 1), weights, measure)
         energy = decided.energies.view(count, -1)  # (C, K)
-        uniform = noise.chains(SWAP, state.step).view(count, -1)
+        uniform = noise.chains(Sampling.SWAP, state.step).view(count, -1)
         order, swapped = self._swaps(energy, hot, uniform, state.step)
         rungs = decided.ids.view(count, -1, length)
         rungs = rungs.gather(1, order.to(ids.device)[:, :, None].expand(-1, -1, length))

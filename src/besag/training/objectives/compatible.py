@@ -29,12 +29,11 @@ from torch.nn import functional as F
 
 from besag import noise
 from besag.errors import BesagError
+from besag.noise import Training
 from besag.training.network.batch import Batch, Layout
 from besag.training.network.encoder import Encoder
 from besag.training.network.tiles import TILE
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, predict
-
-CHOICE = 144  # stream of noise
 
 
 class Minors(NamedTuple):
@@ -132,7 +131,7 @@ class Compatible(Objective):
     def _key(self, batch: Batch) -> int:
         """Of this batch alone, whoever runs it."""
         first = int(batch.draw[0]) if len(batch.draw) else 0
-        return int(noise.uniform(self.seed, CHOICE, np.array(first), np.array(batch.step)) * 2**52)
+        return int(noise.uniform(self.seed, Training.COMPATIBLE, np.array(first), np.array(batch.step)) * 2**52)
 
 
 def filled(layout: Layout, tokens: int, rows: int) -> Layout:

@@ -27,13 +27,13 @@ from torch.nn import functional as F
 
 from besag.conditionals.checkpoint import quiet
 from besag.errors import BesagError
+from besag.noise import Training
 from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
 from besag.training.objectives import draws
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, Predicted, predict
 from besag.training.objectives.sharing import generator_for
 
-DRAW, WEIGHTS = 84, 85  # streams of the noise
 CHUNK = 1 << 24  # logits that are turned into distribution functions at a time
 
 
@@ -61,7 +61,7 @@ class Electra(Objective):
             if not (math.isfinite(value) and value >= 0):
                 raise BesagError(f"{option} = {value!r} of the objective 'electra' must be a number, 0 or more")
         self.weight, self.mlm_weight, self.save_generator = weight, mlm_weight, save_generator
-        random = generator_for(seed, WEIGHTS)
+        random = generator_for(seed, Training.ELECTRA_WEIGHTS)
         model = smaller(
             encoder.model, generator_width, generator_layers, int(torch.randint(2**62, (), generator=random))
         )
@@ -126,7 +126,7 @@ class Electra(Objective):
         hidden[batch.asked[batch.weight > 0]] = True
         places = hidden.nonzero()[:, 0]
         row, place = batch.layout.row[places], batch.layout.position[places]
-        height = draws.uniform(self.seed, DRAW, batch.draw[row], place)
+        height = draws.uniform(self.seed, Training.ELECTRA_DRAW, batch.draw[row], place)
         with torch.no_grad():
             drawn = draw(self.generator, states.detach()[places], height)
         return losses, guesses, batch.inputs.index_put((places,), drawn)

@@ -21,13 +21,12 @@ from __future__ import annotations
 import torch
 
 from besag.errors import BesagError
+from besag.noise import Training
 from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
 from besag.training.network.layers import Layered
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, predict
 from besag.training.objectives.sharing import check_share, plain_rows, shown_alone
-
-SHARE = 83  # stream of the noise
 
 
 @OBJECTIVES.register
@@ -53,7 +52,9 @@ class LateMask(Objective):
         return "score" if self.mlm_share > 0 or self.after == 0 else "encode"
 
     def forward(self, batch: Batch) -> Loss:
-        shown, layout = shown_alone(self.encoder, batch, plain_rows(batch, self.mlm_share, self.seed, SHARE))
+        shown, layout = shown_alone(
+            self.encoder, batch, plain_rows(batch, self.mlm_share, self.seed, Training.LATE_MASK_SHARE)
+        )
         embedded = self.layered.embed(batch.inputs, batch.layout.position)  # (T, H)
         early = self.layered.run(embedded[shown], layout, 0, self.after)
         whole = embedded.to(torch.promote_types(embedded.dtype, early.dtype))

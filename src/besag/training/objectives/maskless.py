@@ -26,14 +26,13 @@ import torch
 from torch import Tensor
 
 from besag.errors import BesagError
+from besag.noise import Training
 from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
 from besag.training.objectives import draws
 from besag.training.objectives.distil import Teacher, divergence
 from besag.training.objectives.mdlm import predictions
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, cross_entropy
-
-PLACE = 75  # stream of noise
 
 
 @OBJECTIVES.register
@@ -87,7 +86,7 @@ class Maskless(Objective):
     def _singles(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """One free place of each sequence, that with the smallest noise (R,); a sequence without one counts 0."""
         row = batch.layout.row
-        noise = draws.uniform(self.seed, PLACE, batch.draw[row], batch.layout.column)  # (T,)
+        noise = draws.uniform(self.seed, Training.MASKLESS_PLACE, batch.draw[row], batch.layout.column)  # (T,)
         order = (2.0 * row + torch.where(batch.free, noise, 1.5)).argsort()  # sequence by sequence
         first = batch.layout.bounds[:-1].long().clamp(max=len(row) - 1)
         empty = batch.layout.bounds[1:] == batch.layout.bounds[:-1]

@@ -36,13 +36,12 @@ from torch.nn import functional as F
 from besag.errors import BesagError
 from besag.masks.law import Statistics
 from besag.masks.token_schedules import curvatures
+from besag.noise import Training
 from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
 from besag.training.objectives import draws
 from besag.training.objectives.mdlm import checked_floor, per_token, predictions, without
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective
-
-TIME, HIDE = 68, 69  # streams of noise
 
 
 @OBJECTIVES.register
@@ -89,8 +88,8 @@ class Spindle(Objective):
         if not self.prepared:
             raise BesagError("spindle needs to know how often each token occurs: give counts=, or prepare(statistics)")
         row = batch.layout.row
-        time = self.floor + (1 - self.floor) * draws.spread(self.seed, TIME, batch.draw)  # (R,)
-        noise = draws.uniform(self.seed, HIDE, batch.draw[row], batch.layout.column)  # (T,)
+        time = self.floor + (1 - self.floor) * draws.spread(self.seed, Training.SPINDLE_TIME, batch.draw)  # (R,)
+        noise = draws.uniform(self.seed, Training.SPINDLE_HIDE, batch.draw[row], batch.layout.column)  # (T,)
         hidden = batch.free & (noise < masked_by(time[row], self.bend[batch.ids]))
         asked = hidden.nonzero()[:, 0]  # (M,)
         target = batch.ids[asked]

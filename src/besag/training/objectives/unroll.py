@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from besag.errors import BesagError
+from besag.noise import Training
 from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
 from besag.training.objectives import draws
@@ -32,7 +33,6 @@ from besag.training.objectives.mdlm import per_token, predictions
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, cross_entropy
 from besag.vocabulary import Vocabulary
 
-SHARE, CORRUPT, KIND, TOKEN, SAMPLE = 70, 71, 72, 73, 74  # streams of noise
 CHOICES = {"corrupt": ("random", "mask"), "feed": ("sample", "argmax"), "first": ("all", "corrupted")}
 
 
@@ -99,12 +99,12 @@ class Unroll(Objective):
     def corrupted(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """(T,) the first input, (T,) which of its tokens were chosen (some are shown as they were)."""
         draw, column = batch.draw[batch.layout.row], batch.layout.column  # (T,)
-        share = draws.spread(self.seed, SHARE, batch.draw)[batch.layout.row]
-        chosen = batch.free & (draws.uniform(self.seed, CORRUPT, draw, column) < share)
+        share = draws.spread(self.seed, Training.UNROLL_SHARE, batch.draw)[batch.layout.row]
+        chosen = batch.free & (draws.uniform(self.seed, Training.UNROLL_CORRUPT, draw, column) < share)
         tokens = self.ordinary.nonzero()[:, 0]
-        drawn = tokens[(draws.uniform(self.seed, TOKEN, draw, column) * len(tokens)).long()]
+        drawn = tokens[(draws.uniform(self.seed, Training.UNROLL_TOKEN, draw, column) * len(tokens)).long()]
         if self.corrupt == "mask":
-            kind = draws.uniform(self.seed, KIND, draw, column)
+            kind = draws.uniform(self.seed, Training.UNROLL_KIND, draw, column)
             drawn = torch.where(kind < self.correct + self.random, drawn, self.encoder.mask_id)
             drawn = torch.where(kind < self.correct, batch.ids, drawn)
         return torch.where(chosen, drawn, batch.ids), chosen
@@ -115,7 +115,9 @@ class Unroll(Objective):
         if self.feed == "argmax":
             return possible.argmax(-1)
         row = batch.layout.row[places]
-        point = draws.uniform(self.seed, SAMPLE, batch.draw[row], batch.layout.column[places], stage)  # (N,)
+        point = draws.uniform(
+            self.seed, Training.UNROLL_SAMPLE, batch.draw[row], batch.layout.column[places], stage
+        )  # (N,)
         reach = (possible / self.temperature).softmax(-1).cumsum(-1)  # (N, V)
         at = torch.searchsorted(reach, (point.to(reach.dtype) * reach[:, -1])[:, None])[:, 0]
         return at.clamp(max=reach.shape[1] - 1)
