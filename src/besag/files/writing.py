@@ -162,6 +162,10 @@ class _Appending:
         if self.path is None:
             self.stream.flush()
 
+    def flush(self) -> None:
+        if self.stream is not None and not self.stream.closed:
+            self.stream.flush()
+
     def size(self) -> int:
         """Bytes that are safely there."""
         if self.stream is None or self.path is None:
@@ -210,8 +214,7 @@ class LineWriter:
         self.out.append(self.encode(row, others))
 
     def flush(self) -> None:
-        if self.out.stream is not None:
-            self.out.stream.flush()
+        self.out.flush()
 
     def mark(self) -> dict[str, Any]:
         return {"bytes": self.out.size(), "columns": self.encode.columns.names}
@@ -247,8 +250,7 @@ class TableWriter:
         if self.rows:
             rows, self.rows = self.rows, []
             self.out.append(table(rows, None if self.path is not None or not sys.stdout.isatty() else sys.stdout))
-        if self.out.stream is not None:
-            self.out.stream.flush()
+        self.out.flush()
 
     def mark(self) -> dict[str, Any]:
         self.flush()
