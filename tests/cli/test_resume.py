@@ -69,7 +69,12 @@ def test_rows_that_are_done_are_not_scored_again(run: Run, corpus: Path, tmp_pat
     interrupt(run, corpus, "-o", out, after=5)
     with pytest.MonkeyPatch.context() as patch:
         write = Resumable.write
-        patch.setattr(Resumable, "write", lambda self, row, others: (seen.append(row["text"]), write(self, row, others)))
+
+        def noted(self: Resumable, row: Any, others: Any) -> None:
+            seen.append(row["text"])
+            write(self, row, others)
+
+        patch.setattr(Resumable, "write", noted)
         assert run("score", corpus, "-o", out, "--resume").exit_code == 3
     assert seen == LINES[4:]
 
@@ -112,7 +117,7 @@ def test_a_run_that_was_killed_at_its_very_end(run: Run, corpus: Path, tmp_path:
 def test_a_process_that_is_killed(tmp_path: Path, format: str) -> None:
     texts = put(tmp_path / "texts.txt", "".join(f"There were {at} cats by the sea.\n" for at in range(60)))
     script = (
-        "import sys; from besag.files import progress; progress.BLOCK = 8\n"
+        "import sys; from besag.files import progress; progress.BLOCK['cpu'] = 8\n"
         "from besag.cli import main; sys.argv[0] = 'besag'; main()"
     )
     path = os.pathsep.join([str(Path(besag.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from besag.cli.side_by_side import Scorer
     from besag.evaluation.minimal_pairs import MinimalPairs
 
-_FILES = "BLiMP's JSON Lines, TSV, CSV, Parquet (acceptable sentence, other one, perhaps paradigm and phenomenon); .xz …"
+_FILES = (
+    "BLiMP's JSON Lines, TSV, CSV, Parquet (acceptable sentence, other one, perhaps paradigm and phenomenon); .xz …"
+)
 _REDUCTION = "Compare sums over tokens, or means."
 _PER = "What a row of the result is; overall: the mean over paradigms, and over pairs."
 

@@ -18,7 +18,7 @@ from besag.cli.groups import MethodsOptions, ModelsOptions, OutputOptions, RowsO
 from besag.cli.rows import View
 from besag.errors import BesagError
 from besag.files.inputs import Input, Layout, Record, file_input, records
-from besag.files.progress import Resumable, Streamed, ends_block, in_blocks
+from besag.files.progress import BLOCK, Resumable, Streamed, in_blocks
 
 if TYPE_CHECKING:
     from besag.cli.side_by_side import Scorer
@@ -138,10 +138,13 @@ class Run:
         self.scorers, self.view, self.out = scorers, view, out
         self.unscored, self.done = Unscored(strict), 0
         self.tallies = [Tally() for _ in scorers] if summary else []
+        self.block = max(BLOCK[scorer.lm.conditionals.device.type] for scorer in scorers)
         self.ctrl_c = CtrlC()
 
     def begin(self, settings: Mapping[str, Any]) -> None:
-        """Take up what an earlier run has left."""
+        """Take up what an earlier run has left; from here on, the same questions run in the same batches."""
+        for scorer in self.scorers:
+            scorer.lm.engine.steady = True
         state = self.out.begin(settings)
         if state is None:
             return
@@ -158,7 +161,9 @@ class Run:
 
         with self.ctrl_c.watched():
             try:
-                for record, scores in side_by_side.side_by_side(in_blocks(found), self.scorers, when_idle=self._flush):
+                for record, scores in side_by_side.side_by_side(
+                    in_blocks(found, self.block), self.scorers, self._flush
+                ):
                     self.unscored.note(record, scores)
                     with self.ctrl_c.held_back():
                         self._write(record, scores)
@@ -177,7 +182,7 @@ class Run:
         for tally, one in zip(self.tallies, scores, strict=False):
             tally.add(one)
         self.done += 1
-        if ends_block(self.done):
+        if self.done % self.block == 0:
             self.out.end_block(self._state())
 
     def _state(self) -> dict[str, Any]:
