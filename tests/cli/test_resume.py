@@ -26,7 +26,7 @@ class Killed(BaseException):
 
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(progress, "BLOCK", 2)
+    monkeypatch.setitem(progress.BLOCK, "cpu", 2)
     return put(tmp_path / "corpus.tsv", "id\ttext\n" + "".join(f"{at}\t{text}\n" for at, text in enumerate(LINES)))
 
 
