@@ -6,40 +6,38 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
 
 from besag import models
 from besag.conditionals.contract import Conditionals
-from besag.constraints import Constraint, Solutions, allowed, solve
-from besag.diagnostics.dependence import DependenceMap, dependence
-from besag.diagnostics.rectangle import Rectangles, rectangles
 from besag.engine import Engine, Idle
 from besag.errors import BesagError, nearest
-from besag.fills.fill import Fill, fill
-from besag.joints import construction
-from besag.joints.asking import Candidates, unaries
-from besag.joints.block import BlockJoint, block_joint
-from besag.joints.candidates import automatic
-from besag.joints.pair import PairJoint
-from besag.places.places import Position, find, token_ids
-from besag.samplers import Kernel
-from besag.samplers import kernel as kernel_named
-from besag.samplers.chain import Chain
-from besag.samplers.editing.augment import augment
-from besag.samplers.editing.augmented import Augmentation
-from besag.samplers.editing.edit import Edited, Inversion, edit, invert
-from besag.samplers.editing.rewrite import Changes, Spot
-from besag.samplers.normalising import Normalised, normalise
-from besag.samplers.sampling import Watch, sample
 from besag.scores import LengthModel, Method, Score
 from besag.scores import method as method_named
 from besag.scores.choice import Choice
 from besag.scores.score import parse_base
 from besag.scores.scoring import Scoring, batches
-from besag.study.report import Report
-from besag.vocabulary import Context, WordPolicy
+
+if TYPE_CHECKING:  # a room is entered with the first verb that needs it: scoring must not wait for samplers
+    from besag.constraints import Constraint, Solutions
+    from besag.diagnostics.dependence import DependenceMap
+    from besag.diagnostics.rectangle import Rectangles
+    from besag.fills.fill import Fill
+    from besag.joints.asking import Candidates
+    from besag.joints.block import BlockJoint
+    from besag.joints.pair import PairJoint
+    from besag.places.places import Position
+    from besag.samplers import Kernel
+    from besag.samplers.chain import Chain
+    from besag.samplers.editing.augmented import Augmentation
+    from besag.samplers.editing.edit import Edited, Inversion
+    from besag.samplers.editing.rewrite import Changes, Spot
+    from besag.samplers.normalising import Normalised
+    from besag.samplers.sampling import Watch
+    from besag.study.report import Report
+    from besag.vocabulary import Context, WordPolicy
 
 
 def load(
@@ -214,6 +212,13 @@ class LanguageModel:
         "auto" takes all where that is cheap (on CUDA, or a small vocabulary), else the 200 likeliest. `outcomes="all"`
         lets special tokens stand there, too.
         """
+        from besag.joints import construction
+        from besag.joints.asking import unaries
+        from besag.joints.block import block_joint
+        from besag.joints.candidates import automatic
+        from besag.joints.pair import PairJoint
+        from besag.places.places import find, token_ids
+
         places = find(self.vocabulary, text, positions, self.conditionals.max_length, gold=gold)
         if len(places.at) == 1:
             raise BesagError(f"{text!r} has one place only, and a joint needs two or more: lm.fill answers for one")
@@ -236,6 +241,8 @@ class LanguageModel:
         as for `joint`, `beam` (how many partial fillings a search keeps), and those of the construction. The result
         says whether it is exact, and over what.
         """
+        from besag.fills.fill import fill
+
         return fill(self.engine, text, k, method=method, **options)
 
     # ---- writing
@@ -270,6 +277,11 @@ class LanguageModel:
         goes on with such a run. Further options belong to the kernel, for example `temperature=0.8, top_p=0.9`
         (`besag methods gibbs`).
         """
+        from besag.constraints import allowed
+        from besag.samplers import Kernel
+        from besag.samplers import kernel as kernel_named
+        from besag.samplers.sampling import sample
+
         if isinstance(kernel, Kernel) and options:
             raise BesagError(
                 f"{', '.join(options)}: a kernel that is made already has its options; give its name instead"
@@ -288,6 +300,8 @@ class LanguageModel:
         Options: `solutions` (1; None for all), `sample` with `seed`, `top_k` (50), `budget` of forward passes (1000),
         `temperature`, `order`.
         """
+        from besag.constraints import solve
+
         return solve(self.engine, text, constraints, **options)
 
     def augment(self, texts: str | Sequence[str], **options: Any) -> Augmentation:
@@ -296,6 +310,8 @@ class LanguageModel:
         Options: `copies`, `share` of words, `rounds`, `together`, `keep`, `similarity`, `measure`, `other`, `seed`, and
         `temperature`, `top_k`, `top_p`.
         """
+        from besag.samplers.editing.augment import augment
+
         return augment(self.engine, texts, **options)
 
     def edit(self, text: str, changes: Changes, **options: Any) -> Edited:
@@ -304,10 +320,14 @@ class LanguageModel:
         What need not change stays. Options: `strength` (0 keeps all of the noise), `keep`, `depth`, `steps`,
         `temperature`, `seed`. `lm.invert` keeps the noise for several edits.
         """
+        from besag.samplers.editing.edit import edit
+
         return edit(self.engine, text, changes, **options)
 
     def invert(self, text: str, **options: Any) -> Inversion:
         """The noise that makes a text, step by step: `inversion.replay(lm.engine, changes)` edits with it."""
+        from besag.samplers.editing.edit import invert
+
         return invert(self.engine, text, **options)
 
     def normalise(self, texts: Sequence[str], within: str | None = None, **options: Any) -> list[Normalised]:
@@ -316,6 +336,8 @@ class LanguageModel:
         Among all token sequences of the text's length, or among the fillings of a template (`within`). Options:
         `energy` ("norm", "raw"), `energy_temperature`, `chains` (64), `levels` (50), `moves`, `seed`, `confidence`.
         """
+        from besag.samplers.normalising import normalise
+
         return normalise(self.engine, texts, within, **options)
 
     # ---- how it fits together
@@ -325,10 +347,14 @@ class LanguageModel:
 
         Options: `candidates` (20), `max_distance`, `method` and its options, `outcomes`.
         """
+        from besag.diagnostics.dependence import dependence
+
         return dependence(self.engine, text, **options)
 
     def rectangles(self, text: str, positions: Sequence[Position] | None = None, **options: Any) -> Rectangles:
         """Are the model's conditionals those of any joint? The odds-ratio test on `minors` (100) random 2×2 tables."""
+        from besag.diagnostics.rectangle import rectangles
+
         return rectangles(self.engine, text, positions, **options)
 
     def pairs(self, texts: Iterable[str], **options: Any) -> Report:
@@ -337,4 +363,6 @@ class LanguageModel:
         Options: `pairs` ("random", "contiguous", "distance"), `distances`, `per_text`, `seed`, `candidates`,
         `outcomes`.
         """
+        from besag.study.report import Report
+
         return Report.of(self.engine, texts, **options)
