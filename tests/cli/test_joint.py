@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Run, _embedded, column, table
 
-from besag.cli.joint import JointOptions, positions
+from besag.cli.joint import JointOptions
 from besag.errors import BesagError
 from besag.joints.pair import PairJoint
 
@@ -33,10 +33,10 @@ def test_rows_are_the_likeliest_pairs(run: Run) -> None:
     result = run("joint", MASKED, *FEW, "--top", 5)
     assert result.exit_code == 0
     joint, rows = expected(MASKED), table(result.stdout)
-    assert [(row["a"], row["b"]) for row in rows] == [one[:2] for one in joint.top(5)]
+    assert [(row["a"], row["b"]) for row in rows] == [one.tokens for one in joint.top(5)]
     assert column(result.stdout, "log_prob") == pytest.approx([one.log_prob for one in joint.top(5)], abs=1e-5)
     assert column(result.stdout, "prob") == pytest.approx([one.prob for one in joint.top(5)], abs=1e-5)
-    assert rows[0]["text"] == joint.text(*joint.top(1)[0][:2])
+    assert rows[0]["text"] == joint.top(1)[0].text
     assert "[MASK]" not in rows[0]["text"]
 
 
@@ -49,14 +49,12 @@ def test_what_the_rows_are_is_said_in_one_line(run: Run) -> None:
 
 @pytest.mark.parametrize("at", [("man", "is"), (2, "8:10"), ("4:7", -6)])
 def test_a_place_is_a_word_a_token_or_characters(run: Run, at: tuple[object, object]) -> None:
-    result = run("joint", CASINO, "--at", at[0], "--at", at[1], *FEW, "--top", 3)
+    result = run("joint", CASINO, "--position", at[0], "--position", at[1], *FEW, "--top", 3)
     joint = expected(CASINO, ("man", "is"))
-    assert [(row["a"], row["b"]) for row in table(result.stdout)] == [one[:2] for one in joint.top(3)]
+    assert [(row["a"], row["b"]) for row in table(result.stdout)] == [one.tokens for one in joint.top(3)]
 
 
-def test_what_at_may_say() -> None:
-    assert positions(["3", "-2", "4:7", "man", "3rd", "1:b"]) == [3, -2, (4, 7), "man", "3rd", "1:b"]
-    assert positions(None) is positions([]) is None
+def test_how_many_candidates_may_be_said() -> None:
     assert [JointOptions(written).size for written in (None, "auto", "all", "50")] == ["auto", "auto", "all", 50]
     for wrong in ("0", "-3", "1.5", "al"):
         with pytest.raises(BesagError, match=f"--candidates '{wrong}'"):
@@ -66,16 +64,16 @@ def test_what_at_may_say() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--method", "order", "--direction", "ab"), "order a→b"),
-        (("--weights", "marginal"), "ag marginal"),
-        (("--paper",), "ag paper"),
-        (("--method", "hcb", "--pivot", "man"), "pivot ▁man"),
-        (("--method", "hcb", "--pivot", "390"), "pivot ▁man"),
-        (("--method", "stationary", "--tolerance", "1e-4"), "stationary tolerance=0.0001"),
+        (("--method", "order", "--set", "direction=ab"), "order a→b"),
+        (("--set", "weights=marginal"), "ag marginal"),
+        (("--set", "paper=true"), "ag paper"),
+        (("--method", "hcb", "--set", "pivot=man"), "pivot ▁man"),
+        (("--method", "hcb", "--set", "pivot=390"), "pivot ▁man"),
+        (("--method", "stationary", "--set", "tolerance=1e-4"), "stationary tolerance=0.0001"),
     ],
 )
 def test_constructions_and_their_options(run: Run, options: tuple[str, ...], said: str) -> None:
-    result = run("joint", CASINO, "--at", "man", "--at", "is", *FEW, *options)
+    result = run("joint", CASINO, "--position", "man", "--position", "is", *FEW, *options)
     assert result.exit_code == 0, result.stderr
     assert said in result.stderr
 
@@ -121,7 +119,7 @@ def test_parquet(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_construction_that_does_not_converge_is_not_a_success(run: Run) -> None:
-    result = run("joint", MASKED, "--candidates", 40, "--tolerance", 1e-30)
+    result = run("joint", MASKED, "--candidates", 40, "--set", "tolerance=1e-30")
     assert result.exit_code == 3
     assert "NOT CONVERGED: residual" in result.stderr
     assert len(table(result.stdout)) == 10
@@ -147,13 +145,16 @@ def test_three_places_are_a_block(run: Run, tmp_path: Path) -> None:
     [
         ((CASINO,), "has no mask"),
         (("One [MASK] only.",), "one place only"),
-        ((CASINO, "--at", "man", "--at", "mann"), "Did you mean 'man'?"),
-        ((CASINO, "--at", "man", "--at", "man"), "the same position"),
-        ((CASINO, "--at", "man", "--at", "99"), "there is no token 99"),
-        (("He saw the kasbah.", "--at", "saw", "--at", "kasbah"), "'kasbah' is 4 tokens"),
-        ((CASINO, "--at", "man", "--at", "is", "--method", "agg"), "Did you mean 'ag'?"),
-        ((CASINO, "--at", "man", "--at", "is", "--method", "mlm", "--weights", "uniform"), "has no option 'weights'"),
-        ((CASINO, "--at", "man", "--at", "is", "--candidates", "many"), "--candidates 'many'"),
+        ((CASINO, "--position", "man", "--position", "mann"), "Did you mean 'man'?"),
+        ((CASINO, "--position", "man", "--position", "man"), "the same position"),
+        ((CASINO, "--position", "man", "--position", "99"), "there is no token 99"),
+        (("He saw the kasbah.", "--position", "saw", "--position", "kasbah"), "'kasbah' is 4 tokens"),
+        ((CASINO, "--position", "man", "--position", "is", "--method", "agg"), "Did you mean 'ag'?"),
+        (
+            (CASINO, "--position", "man", "--position", "is", "--method", "mlm", "--set", "weights=uniform"),
+            "weights is an option of ag, not of mlm",
+        ),
+        ((CASINO, "--position", "man", "--position", "is", "--candidates", "many"), "--candidates 'many'"),
         ((MASKED, "--gold", "New"), "gold"),
     ],
 )
@@ -169,7 +170,7 @@ def test_wrong_input_is_quoted_and_answered(run: Run, arguments: tuple[str, ...]
 
 
 def test_every_construction_is_a_row(run: Run) -> None:
-    result = run("compare", CASINO, "--at", "man", "--at", "is", *FEW)
+    result = run("compare", CASINO, "--position", "man", "--position", "is", *FEW)
     assert result.exit_code == 0, result.stderr
     rows = {row["construction"]: row for row in table(result.stdout)}
     comparison = expected(CASINO, ("man", "is")).compare()
@@ -187,14 +188,16 @@ def test_masks_have_no_perplexity_unless_gold_is_named(run: Run) -> None:
     hidden = run("compare", MASKED, *FEW, "--method", "ag", "--method", "mlm")
     assert [row["construction"] for row in table(hidden.stdout)] == ["ag", "mlm"]
     assert "pair_nll" not in table(hidden.stdout)[0]
-    assert table(hidden.stdout)[0]["top"] == " ".join(expected(MASKED).top(1)[0][:2])
+    assert table(hidden.stdout)[0]["top"] == " ".join(expected(MASKED).top(1)[0].tokens)
     named = run("compare", MASKED, *FEW, "--method", "ag", "--gold", "the", "--gold", "country")
     assert named.exit_code == 0, named.stderr
     assert float(table(named.stdout)[0]["pair_nll"]) > 0
 
 
 def test_a_table_fits_a_terminal(run: Run) -> None:
-    shown = run("compare", CASINO, "--at", "man", "--at", "is", *FEW, "--format", "table").stdout.splitlines()
+    shown = run(
+        "compare", CASINO, "--position", "man", "--position", "is", *FEW, "--format", "table"
+    ).stdout.splitlines()
     assert max(map(len, shown)) <= 110
     assert shown[2].split() == ["P-PPL", "U-PPL", "G-KL", "A-KL", "A-JSD", "MI", "rank", "iterations"]
     assert [line.split()[0] for line in shown[3:6]] == ["mlm", "order", "order"]

@@ -55,12 +55,16 @@ def test_context_is_shown_and_not_scored(run: Run, lm: besag.LanguageModel) -> N
     options = {"prefix": "I have", "suffix": "at home.", "separator": "  "}
     flags = [part for name, value in options.items() for part in (f"--{name}", value)]
     score = lm.score("two cats", "chain", words="whitespace", order="right-to-left", **options)
-    result = run("score", "two cats", "--words", "whitespace", "--method", "chain", "--order", "right-to-left", *flags)
+    result = run(
+        "score", "two cats", "--words", "whitespace", "--method", "chain", "--set", "order=right-to-left", *flags
+    )
     assert column(result.stdout, "chain") == pytest.approx([score.total], abs=1e-4)
 
 
 def test_methods_side_by_side(run: Run, lm: besag.LanguageModel) -> None:
-    result = run("score", A, B, "--method", "pll", "--method", "within_word_l2r", "--method", "elbo", "--samples", "8")
+    result = run(
+        "score", A, B, "--method", "pll", "--method", "within_word_l2r", "--method", "elbo", "--set", "samples=8"
+    )
     assert list(table(result.stdout)[0]) == [
         "row",
         "text",
@@ -205,7 +209,7 @@ def test_lengths_are_fitted_or_loaded(run: Run, lm: besag.LanguageModel, corpus:
 
 def test_a_configuration_gives_defaults_and_the_command_line_wins(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
-    path.write_text('method = ["pll", "elbo"]\nsamples = 8\nbase = 2\nsurprisal = true\nseed = 3\n')
+    path.write_text('method = ["pll", "elbo"]\nset = ["samples=8"]\nbase = 2\nsurprisal = true\nseed = 3\n')
     (row,) = table(run("score", A, "--config", path).stdout)
     assert {"pll_surprisal_bits", "elbo_surprisal_bits"} < set(row)
     (row,) = table(run("score", A, "--config", path, "--base", "e", "--method", "elbo").stdout)

@@ -8,6 +8,7 @@ import besag
 from besag.conditionals.transformer import Transformer
 from besag.constraints import Forbidden
 from besag.errors import BesagError
+from besag.results.status import Status
 from besag.samplers import kernel
 from besag.samplers.recording import Recording
 from besag.samplers.sheet import blank, template
@@ -143,10 +144,13 @@ def test_a_law_of_lengths_is_drawn_by_its_quantiles():
         ({"length": 4, "every": True}, "every=True"),
         ({"length": 4, "seed": "x"}, "seed='x': give a whole number"),
         ({"length": 4, "kernel": kernel("gibbs"), "temperature": 2}, "temperature: a kernel that is made already"),
-        ({"length": 4, "temperature": "x"}, "temperature='x': give a number above 0"),
-        ({"length": 4, "top_k": 1.5}, "top_k=1.5: keep at least 1 token"),
+        ({"length": 4, "temperature": "x"}, "temperature='x': give a number"),
+        ({"length": 4, "top_k": 1.5}, "top_k=1.5: give a whole number or none"),
         ({"length": 4, "temperature": 1e-40}, "temperature=1e-40: give a number above 0"),
-        ({"length": 4, "kernel": "grouped", "size": "abc"}, "the kernel 'grouped' cannot be made with size='abc'"),
+        (
+            {"length": 4, "kernel": "grouped", "size": "abc"},
+            "kernel 'grouped' with size='abc': give a whole number",
+        ),
         ({"text": "a [MASK] a b", "keep": "a"}, r"keep='a': name places in a list, as \['a'\]"),
     ],
 )
@@ -171,12 +175,13 @@ def test_words_of_several_tokens_and_words_that_stand_twice_are_named(lm):
 
 def test_what_a_reader_must_know_is_told(law, lm):
     early = law.sample("a [MASK] [MASK] b", chains=3, steps=1, seed=1)
-    assert "3 places still hidden: make more steps" in early.told
+    assert "3 places still hidden: make more steps" in early.facts
+    assert early.status is Status.HIDDEN
     assert lm.sample("The 🦜[MASK] sat.", "ordered", chains=1).unknown == 0  # its bytes are known
     esm = besag.load(Transformer(tiny("esm"), vocabulary("esm")))
     chain = esm.sample("The [MASK] sat.", "ordered", chains=1)
     assert chain.unknown > 0
-    assert any("UNKNOWN TO THE MODEL" in fact for fact in chain.told)
+    assert any("UNKNOWN TO THE MODEL" in fact for fact in chain.facts)
 
 
 def test_a_search_is_not_said_to_have_a_law(law):

@@ -11,6 +11,7 @@ import typer
 from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
 from besag.cli.groups import ModelOptions, OutputOptions, RowsOptions, RunOptions, grouped
+from besag.cli.positions import Keep, positions
 from besag.files.inputs import Input, Record, records
 from besag.files.writing import Writer
 
@@ -26,7 +27,6 @@ Copies = Annotated[int, o.of_method("--copies", min=1, help="Of each text.")]
 Share = Annotated[float, o.of_method("--share", help="Of the words that may change, in a round.")]
 Rounds = Annotated[int, o.of_method("--rounds", min=1, help="How often a text is gone through.")]
 Together = Annotated[int, o.of_method("--together", min=1, help="Words hidden at a time.")]
-KeepWords = Annotated[list[str] | None, o.of_method("--keep", help="A word or phrase that stays. Repeat.")]
 Similarity = Annotated[float, o.of_method("--similarity", help="The least similarity to the original; -1 takes all.")]
 Temperature = Annotated[float, o.of_method("--temperature", "-t", help="1 draws from the model's own law.")]
 TopK = Annotated[int | None, o.of_method("--top-k", help="Draw from the k likeliest tokens.")]
@@ -42,7 +42,7 @@ class AugmentOptions:
     share: Share = 0.3
     rounds: Rounds = 1
     together: Together = 1
-    keep: KeepWords = None
+    keep: Keep = None
     similarity: Similarity = 0.9
     temperature: Temperature = 1.0
     top_k: TopK = None
@@ -54,8 +54,8 @@ class AugmentOptions:
 
         return Augmenting(
             copies=self.copies, share=self.share, rounds=self.rounds, together=self.together,
-            keep=tuple(self.keep or ()), similarity=self.similarity, temperature=self.temperature, top_k=self.top_k,
-            top_p=self.top_p, seed=self.seed,
+            keep=tuple(positions(self.keep) or ()), similarity=self.similarity, temperature=self.temperature,
+            top_k=self.top_k, top_p=self.top_p, seed=self.seed,
         )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def augment(
                 out.close()
     say(f"{how.guard(lm.conditionals)} · seed {method.seed} · {lm.name}")
     if work.unchanged:
-        say(f"{work.unchanged} copies could not be changed: see their status")
+        say(f"{work.unchanged} copies could not be changed: see their status and reason")
     return UNSCORED if work.unchanged else 0
 
 
@@ -115,6 +115,7 @@ class Copying:
             ready.append({
                 "row": record.number, "copy": row.copy, "text": row.text, "similarity": row.similarity,
                 "log_prob_change": row.log_prob_change, "changed": changed, "status": row.status,
+                "reason": row.reason,
             })  # fmt: skip
             self.unchanged += row.status != "ok"
             if len(ready) < self.how.copies:

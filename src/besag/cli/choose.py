@@ -9,6 +9,7 @@ import typer
 from besag.cli import options as o
 from besag.cli.exits import guarded
 from besag.cli.groups import ModelOptions, OutputOptions, grouped
+from besag.cli.settings import settings
 
 Slotted = Annotated[str, typer.Argument(metavar="TEXT", help="With one slot: [MASK] or {}.", show_default=False)]
 Options = Annotated[
@@ -32,6 +33,8 @@ def choose(
     model: ModelOptions,
     output: OutputOptions,
     method: Method = None,
+    set_: o.Set = None,
+    seed: o.Seed = None,
     of: Of = "sentence",
     reduction: o.Reduction = "sum",
 ) -> int:
@@ -43,8 +46,10 @@ def choose(
     """
     out = output.open()
 
+    usual = "word_l2r" if of == "sentence" else "chain"
+    [(name, options)] = settings("score", [method or usual], set_, {"seed": seed}).items()
     lm = model.load(False)
-    choice = lm.choose(text, option, method, of=of, reduction=reduction)
+    choice = lm.choose(text, option, name, of=of, reduction=reduction, **options)
     if output.shape == "jsonl":
         out.write({"text": text, **choice.to_dict()}, {})
     else:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, PlotOptions, RunOptions, grouped
-from besag.cli.joint import At, Gold, JointOptions, Masked, positions, refuse_other_than_two
-
-Methods = Annotated[
-    list[str] | None,
-    o.of_method("--method", help="Compare this one only; all if not given. Repeat for several.", show_default=False),
-]
+from besag.cli.joint import Gold, JointOptions, Masked, refuse_other_than_two
+from besag.cli.positions import Positions, positions
+from besag.cli.settings import ConstructionsOptions
 
 
 @guarded
@@ -20,16 +16,16 @@ Methods = Annotated[
 def compare(
     text: Masked,
     model: ModelOptions,
+    method: ConstructionsOptions,
     joint: JointOptions,
     output: PlotOptions,
     run: RunOptions,
-    at: At = None,
+    position: Positions = None,
     gold: Gold = None,
-    method: Methods = None,
 ) -> int:
     """Every construction of the joint of two places: how well it predicts the text and how near it is to the model.
 
-    besag compare "The man is at the casino." --at man --at is
+    besag compare "The man is at the casino." --position man --position is
 
     Without tokens of its own at the places (masks, and no --gold) a text has no perplexity: what remains is the
     likeliest pair of each, its distance from the model's conditionals, and the mutual information.
@@ -40,20 +36,17 @@ def compare(
     """
     out = output.open()
 
-    from besag.joints import CONSTRUCTIONS
-
-    for name in method or []:
-        CONSTRUCTIONS.find(name)  # a wrong name is found before the work begins
+    constructions = method.chosen()
     lm = model.load(run.progress)
-    refuse_other_than_two(lm, text, at, "besag compare")
-    first: Any = lm.joint(text, positions(at), "mlm", outcomes=joint.outcomes, candidates=joint.size, gold=gold)
-    found = first.compare(method)
+    refuse_other_than_two(lm, text, position, "besag compare")
+    first: Any = lm.joint(text, positions(position), "mlm", outcomes=joint.outcomes, candidates=joint.size, gold=gold)
+    found = first.compare(constructions)
     if output.on_screen:
         print(found)  # with its facts below
     else:
         for row in found.rows:
             out.write(row, {})
         out.close()
-        say(" · ".join(found.facts()))
+        say(" · ".join(found.facts))
     output.save(found)
     return 0 if found.status == "ok" else UNSCORED

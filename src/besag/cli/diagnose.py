@@ -11,7 +11,8 @@ import typer
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, PlotOptions, RunOptions, grouped
-from besag.cli.joint import At, Outcomes, positions
+from besag.cli.joint import Outcomes
+from besag.cli.positions import Positions, positions
 from besag.files.whole import whole
 from besag.files.writing import Row
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from besag.diagnostics import Compatibility, DependenceMap, Rectangles
     from besag.language_model import LanguageModel
 
-_AT = "Without --at (and masks), all neighbours are tested."
+_AT = "Without --position (and masks), all neighbours are tested."
 
 Diagnosed = Annotated[str, typer.Argument(metavar="TEXT", help=f"A sentence. {_AT}", show_default=False)]
 Minors = Annotated[int, o.of_method("--minors", min=1, help="2 × 2 minors drawn for each pair of places.")]
@@ -53,12 +54,12 @@ def diagnose(
     method: DiagnoseOptions,
     output: PlotOptions,
     run: RunOptions,
-    at: At = None,
+    position: Positions = None,
     top: Top = 10,
 ) -> int:
     """How well a model's conditionals fit together, and which places of a text depend on each other.
 
-    besag diagnose "The man is at the casino." --at man --at is --plot casino.png
+    besag diagnose "The man is at the casino." --position man --position is --plot casino.png
 
     The rectangle test compares odds ratios of 2 × 2 minors seen from either place; Arnold and Press score the table of
     conditionals; the map is the mutual information of every two places. Exit code 3: a joint did not converge.
@@ -69,7 +70,7 @@ def diagnose(
     from besag.diagnostics.rectangle import rectangles
 
     lm = model.load(run.progress)
-    where, found = positions(at), None
+    where, found = positions(position), None
     spread: Any = {"candidates": method.candidates, "max_distance": method.max_distance}
     if method.map:
         takes = cost(lm.conditionals, text, **spread)
@@ -86,10 +87,9 @@ def diagnose(
 
         with whole(output.plot) as draft:
             together(tested, found).savefig(draft, bbox_inches="tight")
-    states = [*(one.status for one in scored), *([found.status] if found else [])]
-    unfinished = [status for status in states if status != "ok"]
-    for status in unfinished:
-        say(status)
+    unfinished = [one for one in (*scored, *([found] if found else [])) if not one.status.fine]
+    for one in unfinished:
+        say(one.facts[0])
     return UNSCORED if unfinished else 0
 
 

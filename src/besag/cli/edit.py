@@ -9,10 +9,11 @@ import typer
 from besag.cli import options as o
 from besag.cli.exits import guarded, say
 from besag.cli.groups import ModelOptions, OutputOptions, RunOptions, grouped
+from besag.cli.positions import Keep, position, positions
 from besag.errors import BesagError
 
 if TYPE_CHECKING:
-    from besag.samplers.editing.rewrite import Spot
+    from besag.places.positions import Position
 
 Text = Annotated[str, typer.Argument(metavar="TEXT", help="The text to edit.", show_default=False)]
 Replacements = Annotated[
@@ -22,7 +23,6 @@ Replacements = Annotated[
     ),
 ]
 Strength = Annotated[float, o.of_method("--strength", help="0: only the text's own noise; 1: only fresh noise.")]
-KeepWords = Annotated[list[str] | None, o.of_method("--keep", help="A word that may not change. Repeat.")]
 Depth = Annotated[float, o.of_method("--depth", help="The share of the text that is hidden at a time.")]
 Temperature = Annotated[float, o.of_method("--temperature", "-t", help="1 draws from the model's own law.")]
 Seed = Annotated[int, o.of_method("--seed", help="Of the path and of fresh noise.")]
@@ -37,7 +37,7 @@ def edit(
     output: OutputOptions,
     run: RunOptions,
     strength: Strength = 0.0,
-    keep: KeepWords = None,
+    keep: Keep = None,
     depth: Depth = 0.2,
     temperature: Temperature = 1.0,
     seed: Seed = 0,
@@ -49,25 +49,28 @@ def edit(
     out = output.open()
     wanted = _replacements(changes)
     lm = model.load(run.progress)
-    found = lm.edit(text, wanted, strength=strength, keep=keep or (), depth=depth, temperature=temperature, seed=seed)
+    found = lm.edit(
+        text, wanted, strength=strength, keep=positions(keep) or (), depth=depth, temperature=temperature, seed=seed
+    )
     if output.shape == "jsonl":
         out.write(found.to_dict(), {})
     else:
         out.write({"original": found.original, "text": found.text, "changed": len(found.flips), "free": found.free}, {})
     out.close()
-    say(" · ".join(found.told))
+    say(" · ".join(found.facts))
     return 0
 
 
-def _replacements(changes: list[str]) -> dict[Spot, str | None]:
+def _replacements(changes: list[str]) -> dict[Position, str | None]:
     """OLD=NEW, or OLD= where a word is to be drawn anew."""
-    wanted: dict[Spot, str | None] = {}
-    said: dict[str, str] = {}
+    wanted: dict[Position, str | None] = {}
+    said: dict[Position, str] = {}
     for one in changes:
         old, equals, new = one.partition("=")
         if not old or not equals:
             raise BesagError(f"{one!r}: write OLD=NEW, such as boy=girl, or OLD= to draw a word anew")
-        if old in said:
-            raise BesagError(f"{said[old]!r} and {one!r} both say what becomes of {old!r}: give one of them")
-        wanted[old], said[old] = new or None, one
+        where = position(old)
+        if where in said:
+            raise BesagError(f"{said[where]!r} and {one!r} both say what becomes of {old!r}: give one of them")
+        wanted[where], said[where] = new or None, one
     return wanted

@@ -10,7 +10,8 @@ import typer
 from besag.cli import options as o
 from besag.cli.config import Config
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.groups import MethodsOptions, ModelsOptions, OutputOptions, PlotOptions, RunOptions, grouped
+from besag.cli.groups import ModelsOptions, OutputOptions, PlotOptions, RunOptions, grouped
+from besag.cli.settings import MethodsOptions
 from besag.errors import BesagError
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def minimal_pairs(
     finally:
         out.close()
     for found in results:
-        print(("\n" if output.shape == "table" else "") + " · ".join(found.facts()), file=_for_words(output))
+        print(("\n" if output.shape == "table" else "") + " · ".join(found.facts), file=_for_words(output))
     output.save(results[0])
     unscored = sum(sum(found.unscored.values()) for found in results)
     if unscored:
@@ -138,7 +139,7 @@ def overlap(
             out.write({**row, "runs": one.runs, "of": one.of}, {})
     finally:
         out.close()
-    print(("\n" if output.shape == "table" and found.seen else "") + str(found), file=_for_words(output))
+    print(("\n" if output.shape == "table" and found.seen else "") + " · ".join(found.facts), file=_for_words(output))
     return 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -10,21 +10,14 @@ from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, OutputOptions, RunOptions, grouped
 from besag.cli.joint import JointOptions
+from besag.cli.settings import ConstructionOptions
 
 Masked = Annotated[str, typer.Argument(metavar="TEXT", help="With one [MASK] or more.", show_default=False)]
 K = Annotated[int, o.of_result("--k", "-k", min=1, help="How many fillings.")]
-Method = Annotated[
-    str,
-    o.of_method("--method", help="Of two masks: any construction of joints; of more: ag, or stationary with --beam."),
-]
 Beam = Annotated[
     int | None,
     o.of_method("--beam", min=1, help="Search with so many hypotheses instead of comparing all.", show_default=False),
 ]
-Box = Annotated[
-    int | None, o.of_method("--box", min=1, help="--beam: candidates of each of two masks.", show_default=False)
-]
-
 Drawn = Annotated[bool, o.of_result("--sample", help="Draw fillings from the joint instead of taking the likeliest.")]
 Seed = Annotated[int, o.of_method("--seed", help="--sample: of the draws.")]
 
@@ -34,13 +27,12 @@ Seed = Annotated[int, o.of_method("--seed", help="--sample: of the draws.")]
 def fill(
     text: Masked,
     model: ModelOptions,
+    method: ConstructionOptions,
     joint: JointOptions,
     output: OutputOptions,
     run: RunOptions,
     k: K = 5,
-    method: Method = "ag",
     beam: Beam = None,
-    box: Box = None,
     sample: Drawn = False,
     seed: Seed = 0,
 ) -> int:
@@ -53,10 +45,18 @@ def fill(
     """
     out = output.open()
 
+    options = method.options()
     lm = model.load(run.progress)
-    options: dict[str, Any] = {} if box is None else {"box": box}
     found = lm.fill(
-        text, k, method, candidates=joint.size, outcomes=joint.outcomes, beam=beam, sample=sample, seed=seed, **options
+        text,
+        k,
+        method.method,
+        candidates=joint.size,
+        outcomes=joint.outcomes,
+        beam=beam,
+        sample=sample,
+        seed=seed,
+        **options,
     )
     if output.shape == "jsonl":
         out.write(found.to_dict(), {})
@@ -65,5 +65,5 @@ def fill(
             tokens = {f"token_{place}": str(token) for place, token in enumerate(row.tokens, 1)}
             out.write({"text": row.text, "prob": row.prob, "log_prob": row.log_prob, **tokens}, {})
     out.close()
-    say(" · ".join(found.told))
+    say(" · ".join(found.facts))
     return 0 if found.status == "ok" else UNSCORED

@@ -27,7 +27,6 @@ from besag.files.writing import Writer, check_output, choose_format, writer
 
 if TYPE_CHECKING:
     from besag.language_model import LanguageModel
-    from besag.scores import Method
 
 PANELS = (None, "Model", "Method", "Input", "Result", "Output", "Running")  # in this order, whatever the groups are
 DPI = 150  # of a picture made of pixels
@@ -124,32 +123,6 @@ class ModelsOptions(ModelOptions):
         self.check()
         names: list[str | None] = [*self.model] if self.model else [None]
         return [self._load(name, False if place and in_step else progress) for place, name in enumerate(names)]
-
-
-# ---- the method
-
-
-@dataclass(frozen=True)
-class MethodsOptions:
-    """Scoring methods, and what can be set of them."""
-
-    method: o.Methods = None
-    order: o.Order = None
-    orders: o.Orders = None
-    samples: o.Samples = None
-    box: o.Box = None
-    joint: o.BlockJoint = None
-    weights: o.Weights = None
-    seed: o.Seed = None
-
-    def chosen(self) -> dict[str, Method]:
-        """The methods by name, each with those options that it takes."""
-        from besag.cli.side_by_side import method_options
-
-        return method_options(
-            self.method or ["pll"], order=self.order, orders=self.orders, samples=self.samples, box=self.box,
-            joint=self.joint, weights=self.weights, seed=self.seed,
-        )  # fmt: skip
 
 
 # ---- what comes in

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,33 +12,24 @@ import typer
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, PlotOptions, RunOptions, grouped
+from besag.cli.positions import Positions, positions
+from besag.cli.settings import ConstructionOptions
 from besag.errors import BesagError, nearest
 from besag.files.writing import Row
 
 if TYPE_CHECKING:
+    from besag.joints.block import BlockJoint
+    from besag.joints.pair import PairJoint
     from besag.language_model import LanguageModel
 
-_AT = "A place: the index of a token (special ones counted), a word, or START:END characters; all masks if not given."
 _CANDIDATES = "How many of the likeliest tokens of each place, or all; if not given, what the device can do."
 
 Masked = Annotated[
-    str, typer.Argument(metavar="TEXT", help="With [MASK] at the places, or with --at.", show_default=False)
+    str, typer.Argument(metavar="TEXT", help="With [MASK] at the places, or with --position.", show_default=False)
 ]
-At = Annotated[list[str] | None, o.of_input("--at", help=f"{_AT} Repeat for each place.", show_default=False)]
 Gold = Annotated[
     list[str] | None, o.of_input("--gold", help="The true token of a mask; one for each.", show_default=False)
 ]
-Method = Annotated[str, o.of_method("--method", help="mlm, order, mrf, mrf_local, hcb, ag, stationary.")]
-Weights = Annotated[
-    str | None, o.of_method("--weights", help="ag: weigh contexts uniform or marginal (by their probability).")
-]
-Paper = Annotated[bool, o.of_method("--paper", help="ag: 40 plain steps, as in the paper.")]
-Tolerance = Annotated[float | None, o.of_method("--tolerance", help="ag, stationary: on the residual.")]
-Pivot = Annotated[str | None, o.of_method("--pivot", help="hcb: both, one, a token or its id.")]
-Pivots = Annotated[
-    int | None, o.of_method("--pivots", min=1, help="hcb: average over so many of the likeliest pivots.")
-]
-Direction = Annotated[str | None, o.of_method("--direction", help="order: both, ab, ba.")]
 Candidates = Annotated[str | None, o.of_method("--candidates", help=_CANDIDATES, show_default=False)]
 Outcomes = Annotated[
     Literal["text", "all"], o.of_method("--outcomes", help="Tokens of text only, or special ones too.")
@@ -74,18 +64,12 @@ class JointOptions:
 def joint(
     text: Masked,
     model: ModelOptions,
+    method: ConstructionOptions,
     joint: JointOptions,
     output: PlotOptions,
     run: RunOptions,
-    at: At = None,
+    position: Positions = None,
     gold: Gold = None,
-    method: Method = "ag",
-    weights: Weights = None,
-    paper: Paper = False,
-    tolerance: Tolerance = None,
-    pivot: Pivot = None,
-    pivots: Pivots = None,
-    direction: Direction = None,
     top: Top = 10,
     sample: Sample = None,
     seed: Seed = 0,
@@ -94,73 +78,49 @@ def joint(
 
     besag joint "The capital of [MASK] [MASK] is Paris."
 
-    besag joint "The man is at the casino." --at man --at is --method stationary --plot joint.png
+    besag joint "The man is at the casino." --position man --position is --method stationary --plot joint.png
 
     Exit code 3: the construction did not converge (stderr says how far it came).
     """
     out = output.open()
-    given = {
-        "weights": weights, "paper": paper or None, "tolerance": tolerance, "direction": direction, "top": pivots,
-        "pivot": int(pivot) if pivot and pivot.isdecimal() else pivot,
-    }  # fmt: skip
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-
+    options = method.options()
     lm = model.load(run.progress)
     if output.plot is not None:
-        refuse_other_than_two(lm, text, at, "--plot")
+        refuse_other_than_two(lm, text, position, "--plot")
     found: Any = lm.joint(
-        text, positions(at), method, outcomes=joint.outcomes, candidates=joint.size, gold=gold, **options
+        text, positions(position), method.method, outcomes=joint.outcomes, candidates=joint.size, gold=gold, **options
     )
     for row in rows(found, top) if sample is None else draws(found, sample, seed):
         out.write(row, {})
     out.close()
     output.save(found)
-    say(" · ".join(facts(found)))
+    say(" · ".join(found.facts))
     return 0 if found.status == "ok" else UNSCORED
 
 
-def positions(at: list[str] | None) -> list[int | str | tuple[int, int]] | None:
-    """What --at names: 3 is a token, 4:7 are characters, anything else is a word."""
-    return None if not at else [_position(one) for one in at]
-
-
-def _position(written: str) -> int | str | tuple[int, int]:
-    if re.fullmatch(r"-?\d+", written):
-        return int(written)
-    span = re.fullmatch(r"(\d+):(\d+)", written)
-    return (int(span[1]), int(span[2])) if span else written
-
-
-def refuse_other_than_two(lm: LanguageModel, text: str, at: list[str] | None, what: str) -> None:
+def refuse_other_than_two(lm: LanguageModel, text: str, position: list[str] | None, what: str) -> None:
     from besag.places.places import find
 
-    number = len(find(lm.vocabulary, text, positions(at), lm.conditionals.max_length).at)
+    number = len(find(lm.vocabulary, text, positions(position), lm.conditionals.max_length).at)
     if number != 2:
-        raise BesagError(f"{what} takes two places, and {text!r} is asked at {number}: name two of them with --at")
+        raise BesagError(
+            f"{what} takes two places, and {text!r} is asked at {number}: name two of them with --position"
+        )
 
 
-def rows(found: Any, top: int) -> Iterator[Row]:
+def rows(found: PairJoint | BlockJoint, top: int) -> Iterator[Row]:
     """The likeliest combinations, one a row: of two places a and b, of more token_1, token_2 …"""
     for one in found.top(top):
-        yield _row(found, one.tokens if hasattr(one, "tokens") else one[:2], one.prob, one.log_prob)
+        yield _row(one.tokens, one.prob, one.log_prob, one.text)
 
 
-def draws(found: Any, n: int, seed: int) -> Iterator[Row]:
+def draws(found: PairJoint | BlockJoint, n: int, seed: int) -> Iterator[Row]:
     """Combinations drawn from the joint, one a row."""
     for tokens in found.sample(n, seed):
         log_prob = found.log_prob(*tokens)
-        yield _row(found, tokens, math.exp(log_prob), log_prob)
+        yield _row(tokens, math.exp(log_prob), log_prob, found.text(*tokens))
 
 
-def _row(found: Any, tokens: tuple[str, ...], prob: float, log_prob: float) -> Row:
-    pair = len(tokens) == 2
-    names = ("a", "b") if pair else [f"token_{place}" for place in range(1, len(tokens) + 1)]
-    text = found.text(*tokens) if pair else found.text(tokens)
+def _row(tokens: Sequence[str], prob: float, log_prob: float, text: str) -> Row:
+    names = ("a", "b") if len(tokens) == 2 else [f"token_{place}" for place in range(1, len(tokens) + 1)]
     return {**dict(zip(names, map(str, tokens), strict=True)), "prob": prob, "log_prob": log_prob, "text": text}
-
-
-def facts(found: Any) -> list[str]:
-    """What the rows are, of a pair or of a block."""
-    from besag.joints import block_show, pair_show
-
-    return pair_show.facts(found) if len(found.places.at) == 2 else block_show.facts(found)

@@ -13,10 +13,12 @@ from besag.cli.config import Config
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
 from besag.cli.groups import LayoutOptions, ModelOptions, RunOptions, grouped
 from besag.cli.joint import Outcomes
+from besag.cli.settings import ConstructionsOptions
 from besag.errors import BesagError, require
 from besag.files.inputs import Layout, file_input, records
 
 if TYPE_CHECKING:
+    from besag.joints import Construction
     from besag.language_model import LanguageModel
     from besag.study.folder import Folder
 
@@ -67,6 +69,7 @@ class PairsOptions:
 @grouped
 def pairs(
     model: ModelOptions,
+    method: ConstructionsOptions,
     drawn: PairsOptions,
     rows: LayoutOptions,
     run: RunOptions,
@@ -98,13 +101,14 @@ def pairs(
     if file is None or output is None:
         raise BesagError("give a FILE of texts and --output FOLDER (besag pairs --help)")
     options = drawn.of_study()
+    constructions = method.chosen()
     texts = _texts(file, rows.layout(), limit)
 
     lm = model.load(False)
     folder = Folder(output)
-    done = folder.begin({**_about(lm, texts), **options, "file": file})
+    done = folder.begin({**_about(lm, texts, constructions), **options, "file": file})
     try:
-        finished = _run(lm, texts, options, folder, done, run.progress)
+        finished = _run(lm, texts, {**options, "constructions": constructions}, folder, done, run.progress)
     finally:
         folder.close()
     return _tell(folder) if finished else INTERRUPTED
@@ -180,11 +184,9 @@ def _texts(file: str, layout: Layout, limit: int | None) -> list[str]:
     return [record.text for record in records(file_input(file, layout), limit=limit) if record is not None]
 
 
-def _about(lm: LanguageModel, texts: list[str]) -> dict[str, Any]:
+def _about(lm: LanguageModel, texts: list[str], constructions: list[Construction]) -> dict[str, Any]:
     """What a study must not change while it goes on."""
     import besag
-    from besag.joints.comparison import usual
-    from besag.registry import label
     from besag.study.folder import checksum
 
     return {
@@ -192,7 +194,7 @@ def _about(lm: LanguageModel, texts: list[str]) -> dict[str, Any]:
         "model": lm.name,
         "dtype": lm.dtype,
         "vocabulary": lm.conditionals.width,
-        "constructions": [label(one) for one in usual()],
+        "constructions": [one.label for one in constructions],
         "texts": len(texts),
         "sha256": checksum(texts),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 import time
@@ -18,6 +17,8 @@ from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, OutputOptions, RunOptions, grouped
 from besag.cli.lengths import length_model
+from besag.cli.positions import Free, Keep, positions
+from besag.cli.settings import settings
 from besag.errors import BesagError
 from besag.files.writing import Writer
 
@@ -42,16 +43,10 @@ Lengths = Annotated[
     o.of_method("--lengths", help="File of texts, or what `besag lengths` saved, to draw lengths from."),
 ]
 End = Annotated[str, o.of_method("--end", help="Closes a text from nothing, such as a full stop.")]
-Free = Annotated[list[str] | None, o.of_method("--free", help="A word of the text that may change. Repeat.")]
 FreeAll = Annotated[bool, o.of_method("--free-all", help="Every word of the text may change.")]
-KeepWords = Annotated[list[str] | None, o.of_method("--keep", help="A word that may not change. Repeat.")]
-Temperature = Annotated[float | None, o.of_method("--temperature", "-t", help="1 draws from the model's own law.")]
-TopK = Annotated[int | None, o.of_method("--top-k", help="Draw from the k likeliest tokens.")]
-TopP = Annotated[float | None, o.of_method("--top-p", help="Draw from the fewest tokens that hold this share.")]
-Set = Annotated[
-    list[str] | None,
-    o.of_method("--set", metavar="KEY=VALUE", help="An option of the kernel: --set scan=subset. Repeat."),
-]
+Temperature = Annotated[float | None, o.of_method("--temperature", "-t", help="Short for --set temperature=….")]
+TopK = Annotated[int | None, o.of_method("--top-k", help="Short for --set top_k=….")]
+TopP = Annotated[float | None, o.of_method("--top-p", help="Short for --set top_p=….")]
 Require = Annotated[list[str] | None, o.of_method("--require", help="A word that must stand in the text. Repeat.")]
 Forbid = Annotated[list[str] | None, o.of_method("--forbid", help="A word that must not. Repeat.")]
 Matching = Annotated[str | None, o.of_method("--pattern", help="A regular expression that the whole text matches.")]
@@ -76,19 +71,19 @@ class CanvasOptions:
     end: End = ""
     free: Free = None
     free_all: FreeAll = False
-    keep: KeepWords = None
+    keep: Keep = None
 
     def check(self) -> None:
         if self.length is not None and self.lengths is not None:
             raise BesagError("--length is one length, --lengths a file to draw them from: say one of them")
         if self.free and self.free_all:
-            raise BesagError("--free names words, --free-all frees all of them: say one of them")
+            raise BesagError("--free names places, --free-all frees all of them: say one of them")
 
     def of_sample(self, lm: LanguageModel) -> dict[str, Any]:
         """As arguments of `lm.sample`."""
         length: int | LengthModel | None = self.length if self.lengths is None else length_model(self.lengths, lm)
-        free = "all" if self.free_all else self.free
-        return {"length": length, "end": self.end, "free": free, "keep": self.keep or ()}
+        free = "all" if self.free_all else positions(self.free)
+        return {"length": length, "end": self.end, "free": free, "keep": positions(self.keep) or ()}
 
 
 @dataclass(frozen=True)
@@ -101,12 +96,14 @@ class KernelOptions:
     temperature: Temperature = None
     top_k: TopK = None
     top_p: TopP = None
-    set_: Set = None
+    set_: o.Set = None
     seed: Seed = 0
 
     def of_kernel(self) -> dict[str, Any]:
-        common = {"temperature": self.temperature, "top_k": self.top_k, "top_p": self.top_p}
-        return {name: value for name, value in common.items() if value is not None} | settings(self.set_)
+        """Its options: --temperature, --top-k and --top-p belong to all kernels, and are short for --set."""
+        short = {"temperature": self.temperature, "top_k": self.top_k, "top_p": self.top_p}
+        [own] = settings("kernel", [self.kernel], self.set_, short).values()
+        return own
 
 
 @dataclass(frozen=True)
@@ -121,6 +118,9 @@ class ConstraintOptions:
     budget: Budget = 1000
 
     def wanted(self) -> list[Constraint]:
+        if not any((self.require, self.forbid, self.pattern is not None, self.characters, self.words)):
+            return []
+
         from besag.constraints import Forbidden, Length, Pattern, Required
 
         found: list[Constraint] = [*map(Required, self.require or ()), *map(Forbidden, self.forbid or ())]
@@ -183,6 +183,7 @@ def sample(
     out = output.open()
     canvas.check()
     recorded.check(output.output)
+    options = method.of_kernel()  # a wrong name is told before anything is loaded
     progress = False if recorded.live else run.progress
     wanted = kept.wanted()
     if wanted:
@@ -190,7 +191,7 @@ def sample(
         return _solve(model.load(progress), wanted, text, canvas, method, kept.budget, out)
     lm = model.load(progress)
     try:
-        found = _run(lm, text, canvas, method, recorded)
+        found = _run(lm, text, canvas, method, options, recorded)
     except KeyboardInterrupt:
         if recorded.record is None or not Path(f"{recorded.record}.state").exists():
             raise
@@ -198,18 +199,23 @@ def sample(
         say(f"interrupted; what was said is in {recorded.record}. Go on with: {shlex.join(['besag', *again])}")
         return INTERRUPTED
     _write(found, output.shape, out)
-    say(" · ".join(found.told))
+    say(" · ".join(found.facts))
     return 0
 
 
 def _run(
-    lm: LanguageModel, text: str | None, canvas: CanvasOptions, method: KernelOptions, recorded: RecordOptions
+    lm: LanguageModel,
+    text: str | None,
+    canvas: CanvasOptions,
+    method: KernelOptions,
+    options: dict[str, Any],
+    recorded: RecordOptions,
 ) -> Chain:
     with ExitStack() as stack:
         return lm.sample(
             text, method.kernel, chains=method.chains, steps=method.steps, seed=method.seed, every=recorded.every,
             record=recorded.record, resume=recorded.resume, watch=Watched(stack) if recorded.live else None,
-            **canvas.of_sample(lm), **method.of_kernel(),
+            **canvas.of_sample(lm), **options,
         )  # fmt: skip
 
 
@@ -246,7 +252,7 @@ def _solve(
     budget: int,
     out: Writer,
 ) -> int:
-    from besag.samplers.sheet import masks
+    from besag.places.reading import masks
 
     start = text if text is not None else masks(lm.vocabulary, canvas.length or 0) + canvas.end
     solutions = lm.solve(
@@ -258,23 +264,8 @@ def _solve(
     for number, (line, log_prob, of_model) in enumerate(rows):
         out.write({"chain": number, "text": line, "log_prob": log_prob, "model_log_prob": of_model}, {})
     out.close()
-    say(" · ".join(solutions.told))
-    return 0 if solutions.status in ("solved", "all") else UNSCORED
-
-
-def settings(given: list[str] | None) -> dict[str, Any]:
-    """KEY=VALUE as a kernel's options: numbers, true, false and null as JSON writes them, the rest as words."""
-    found: dict[str, Any] = {}
-    for one in given or ():
-        name, equals, value = one.partition("=")
-        if not equals or not name:
-            raise BesagError(f"--set {one!r}: write KEY=VALUE, such as scan=subset")
-        try:
-            read = json.loads(value)
-        except ValueError:
-            read = value
-        found[name] = tuple(read) if isinstance(read, list) else read
-    return found
+    say(" · ".join(solutions.facts))
+    return 0 if solutions.status.fine else UNSCORED
 
 
 class Watched:

@@ -14,8 +14,9 @@ import typer
 from besag.cli import options as o
 from besag.cli.config import Config
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
-from besag.cli.groups import MethodsOptions, ModelsOptions, OutputOptions, RowsOptions, RunOptions, grouped
+from besag.cli.groups import ModelsOptions, OutputOptions, RowsOptions, RunOptions, grouped
 from besag.cli.rows import View
+from besag.cli.settings import MethodsOptions
 from besag.errors import BesagError
 from besag.files.inputs import Input, Layout, Record, file_input, records
 from besag.files.progress import BLOCK, Resumable, Streamed, in_blocks

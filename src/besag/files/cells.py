@@ -10,7 +10,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 _MEANT = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r"}
@@ -36,7 +36,9 @@ def csv_line(cells: Sequence[str]) -> str:
 
 
 def json_line(row: object) -> str:
-    return json.dumps(finite(row), ensure_ascii=False, allow_nan=False, default=str) + "\n"
+    from besag.results.data import json_ready  # it brings NumPy, which nobody who asks for --help must wait for
+
+    return json.dumps(json_ready(row), ensure_ascii=False, allow_nan=False, default=str) + "\n"
 
 
 def cell(value: object) -> str:
@@ -49,12 +51,3 @@ def cell(value: object) -> str:
 def rounded(value: object) -> object:
     """A number that was computed, to 8 digits."""
     return f"{value:.8g}" if isinstance(value, float) and not math.isnan(value) else value
-
-
-def finite(value: object) -> object:
-    """JSON has no nan."""
-    if isinstance(value, Mapping):
-        return {name: finite(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

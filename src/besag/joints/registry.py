@@ -11,23 +11,22 @@ from torch import Tensor
 
 from besag.joints.law import JointLaw
 from besag.joints.unaries import Unaries
-from besag.registry import Registry
+from besag.registry import Named, Registry
+from besag.results.status import Status
 
 
 class Built(NamedTuple):
     law: JointLaw  # normalised
     log_u: Tensor  # (m,) the log marginal of a
     log_v: Tensor  # (k,) of b
-    status: str = "ok"  # or why the numbers are not final: "not converged: …"
-    facts: Mapping[str, float | int | str] = {}  # iterations, residual, pivot, spread …; nobody writes to the default
+    status: Status = Status.OK  # or "not converged"
+    details: Mapping[str, float | int | str] = {}  # iterations, residual, pivot, spread …; nobody writes to the default
 
 
 @dataclasses.dataclass(frozen=True)
-class Construction(ABC):
+class Construction(Named, ABC):
     """Subclass, decorate with `@CONSTRUCTIONS.register`: it is in the Python API, the command line and the study."""
 
-    name: ClassVar[str]
-    title: ClassVar[str]
     formula: ClassVar[str]
     exact: ClassVar[bool]  # does it give back the joint when the conditionals are those of one?
     cite: ClassVar[tuple[str, ...]] = ("torroba2023",)
@@ -41,5 +40,5 @@ CONSTRUCTIONS: Registry[type[Construction]] = Registry("joint construction")
 
 
 def construction(name: str, **options: object) -> Construction:
-    CONSTRUCTIONS.refuse_unknown(name, options)
+    """The construction of that name, with its options set; a wrong one is answered with the nearest right one."""
     return CONSTRUCTIONS.find(name)(**options)

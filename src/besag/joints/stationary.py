@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
@@ -34,9 +35,9 @@ class Stationary(Construction):
     exact = True
     cite = ("torroba2023", "li2024")
 
-    tolerance: float | None = None  # on the residual; if not given, TOLERANCE
-    limit: int = 1000  # readings of A and B
-    accelerate: bool = True
+    tolerance: Annotated[float | None, "on the residual; if none, what the precision allows"] = None
+    limit: Annotated[int, "readings of the tables"] = 1000
+    accelerate: Annotated[bool, "extrapolate the steps"] = True
 
     def __post_init__(self) -> None:
         refuse_nonsense(self.tolerance, self.limit)
@@ -52,10 +53,9 @@ class Stationary(Construction):
         )
         residual, log_v = found.step.change, torch.log_softmax(found.theta, 0)
         log_u = _given_b(unaries, log_v)
-        status = convergence(residual, tolerance, found.iterations)
-        facts = {"iterations": found.iterations, "residual": residual}
+        ended = convergence(found.iterations, residual, tolerance)
         mean_v = torch.logaddexp(log_v, found.step.image) - math.log(2)
-        return Built(JointLaw("sum", log_u, log_v), log_u, mean_v, status, facts)
+        return Built(JointLaw("sum", log_u, log_v), log_u, mean_v, *ended)
 
     def _step(self, unaries: Unaries, theta: Tensor) -> Step:
         log_v = torch.log_softmax(theta, 0)

@@ -15,7 +15,7 @@ what is attended to, and claims no more.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,12 +35,13 @@ LEAST = 1e-3  # of the mean: what nothing looks at is still hidden now and then
 @dataclass(frozen=True)
 class AttentionGuided(MaskLaw, Adaptive):
     name: ClassVar[str] = "attention_guided"
+    title: ClassVar[str] = "tokens that the network looks at, more often"
     _table: ClassVar[Floats | None] = None  # (V,) 1 is the mean of all tokens
     _share: ClassVar[Floats | None] = None  # (V,)
     _given: ClassVar[Floats | None] = None  # (T,)
 
-    power: float = 1.0
-    decay: float = 0.99
+    power: Annotated[float, "of the attention received; negative hides what is not attended to"] = 1.0
+    decay: Annotated[float, "of the running mean"] = 0.99
 
     def __post_init__(self) -> None:
         refuse_unless(0 <= self.decay < 1, self, "decay", "at least 0 and below 1")

@@ -7,7 +7,7 @@ almost whenever they occur. θ keeps the very rare ones (names, errors) from rul
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -23,13 +23,14 @@ from besag.noise import Training
 @dataclass(frozen=True)
 class Frequency(MaskLaw):
     name: ClassVar[str] = "frequency"
-    cites: ClassVar[str] = "zhang2023"
+    title: ClassVar[str] = "rare tokens, more often (WSBERT)"
+    cite: ClassVar[tuple[str, ...]] = ("zhang2023",)
     aliases: ClassVar[tuple[str, ...]] = ("wsbert",)
     _log_weight: ClassVar[Floats | None] = None  # (V,)
     _share: ClassVar[Floats | None] = None  # (V,)
 
-    theta: float = 10.0
-    alpha: float = 0.5
+    theta: Annotated[float, "θ: counts below it count as θ"] = 10.0
+    alpha: Annotated[float, "α: 0 is the uniform law"] = 0.5
 
     def __post_init__(self) -> None:
         refuse_unless(self.theta > 0, self, "theta", "above 0")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -28,13 +28,14 @@ from besag.noise import Training
 @dataclass(frozen=True)
 class LossWeighted(MaskLaw, Adaptive):
     name: ClassVar[str] = "loss_weighted"
-    cites: ClassVar[str] = "zhang2023"
+    title: ClassVar[str] = "hard tokens, more often (dynamic WSBERT)"
+    cite: ClassVar[tuple[str, ...]] = ("zhang2023",)
     _losses: ClassVar[Floats | None] = None  # (V,) in nats
     _share: ClassVar[Floats | None] = None  # (V,)
 
-    tau: float = 0.2
-    decay: float = 0.0
-    nats: bool = False
+    tau: Annotated[float, "τ: the smaller, the more hard tokens rule"] = 0.2
+    decay: Annotated[float, "of the running mean of losses"] = 0.0
+    nats: Annotated[bool, "measure losses in nats, not in units of log V"] = False
 
     def __post_init__(self) -> None:
         refuse_unless(self.tau > 0, self, "tau", "above 0")

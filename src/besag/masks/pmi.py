@@ -13,7 +13,7 @@ None.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -31,15 +31,16 @@ from besag.noise import Training
 @dataclass(frozen=True)
 class PMI(MaskLaw):
     name: ClassVar[str] = "pmi"
-    cites: ClassVar[str] = "levine2021"
+    title: ClassVar[str] = "collocations, hidden whole (PMI masking)"
+    cite: ClassVar[tuple[str, ...]] = ("levine2021",)
     _trie: ClassVar[Trie | None] = None
 
-    vocabulary: str | None = None  # a file; if not given, built from the corpus:
-    size: int = 800_000
-    min_count: int = 10
-    longest: int = 5
-    squared: bool = False
-    unit: Unit = "word"
+    vocabulary: Annotated[str | None, "a file of collocations; if none, built from the corpus"] = None
+    size: Annotated[int, "collocations that are kept"] = 800_000
+    min_count: Annotated[int, "least count of a collocation"] = 10
+    longest: Annotated[int, "units of the longest collocation"] = 5
+    squared: Annotated[bool, "weigh by squared PMI"] = False
+    unit: Annotated[Unit, "what collocations are made of"] = "word"
 
     def __post_init__(self) -> None:
         refuse_unless(self.unit in ("word", "token"), self, "unit", "'word' or 'token'")

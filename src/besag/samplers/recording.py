@@ -24,7 +24,6 @@ from besag.errors import BesagError
 from besag.files.cells import json_line
 from besag.files.progress import differences
 from besag.files.writing import ParquetWriter
-from besag.results.data import json_number
 from besag.samplers.kernel import Info
 from besag.samplers.run import read, restore, save
 
@@ -113,7 +112,7 @@ class Recording:
 
     def _write(self, rows: list[dict[str, Any]]) -> None:
         if not self.parquet:
-            self.file.writelines(json_line(_told(row)) for row in rows)
+            self.file.writelines(map(json_line, rows))
             return
         self.rows += rows
         if rows[0]["step"] > 0:  # step 0 has no numbers, and the first rows set the columns
@@ -156,10 +155,6 @@ def _step(line: bytes) -> Any:
         return json.loads(line)["step"] if line.endswith(b"\n") else None
     except (ValueError, KeyError, TypeError):
         return None
-
-
-def _told(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: json_number(value) if isinstance(value, float) else value for name, value in row.items()}
 
 
 def _number(value: Any) -> Any:

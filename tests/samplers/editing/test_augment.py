@@ -18,6 +18,7 @@ from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.results.status import Status
 from besag.samplers.editing import states
 from besag.samplers.editing.augment import Augmenting, _Copy, augment, movable
 
@@ -73,6 +74,7 @@ def near(sequence):
 LAWS = [Table.random(3, 3, seed=1), Incompatible(3, 3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=["joint", "incompatible"])
 def test_a_round_is_a_random_sweep(law):
     seen, _ = counts(law, share=1.0, similarity=None, other=False)
@@ -88,6 +90,7 @@ def test_what_is_too_unlike_the_original_is_refused_and_the_text_stays(law):
     assert sum(row.refused for row in found) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=["joint", "incompatible"])
 def test_the_original_word_may_be_forbidden(law):
     seen, found = counts(law, share=1.0, similarity=None)
@@ -208,7 +211,7 @@ def pieces():
     network = Transformer(tiny("roberta"), vocabulary("roberta"))
     [encoded] = network.vocabulary.encode(["a souvenir"])
     assert encoded.words.tolist() == [-1, 0, 1, 1, -1]
-    return _Copy(Augmenting(), network, None, None, encoded, movable(network, encoded, ()), 0, 0)
+    return _Copy(Augmenting(), network, None, None, encoded, movable(network, encoded.text, encoded, ()), 0, 0)
 
 
 def test_only_the_token_that_would_complete_the_word_is_forbidden(pieces):
@@ -303,7 +306,8 @@ def test_without_spaces_the_unit_is_the_token(residues):
         assert different == [change.start for change in row.changed]
         assert [(PROTEIN[at], row.text[at]) for at in different] == [(old, new) for old, new, _ in row.changed]
         assert len(different) == (row.status == "ok")
-        assert row.status in ("ok", "unchanged: 1 new text would read as other tokens, or with a sign for a word")
+        assert row.status in ("ok", "unread")
+        assert row.reason in ("", "1 new text would read as other tokens, or with a sign for a word")
     assert len({row.changed[0].start for row in found if row.changed}) > 1
     half = augment(Engine(residues, progress=False), PROTEIN, copies=3, share=0.5, together=2, similarity=None)
     assert {row.moves for row in half} == {4}  # seven residues, two at a time
@@ -326,7 +330,7 @@ def test_words_that_are_kept_stay(network):
     assert all("cat" in row.text and "the dog" in row.text for row in found)
     assert any(row.status == "ok" for row in found)
     [encoded] = network.vocabulary.encode([SENTENCE])
-    places = np.concatenate(movable(network, encoded, kept))
+    places = np.concatenate(movable(network, SENTENCE, encoded, kept))
     shown = {SENTENCE[start:end] for start, end in encoded.offsets[places].tolist()}
     assert not shown & {"cat", "dog", ",", "."}
 
@@ -364,25 +368,25 @@ def test_a_measure_may_be_infinite():
     engine = Engine(Table.random(3, 2), progress=False)
     assert augment(engine, "s0 s1", measure=lambda original, text: math.inf)[0].status == "ok"
     [row] = augment(engine, "s0 s1", measure=lambda original, text: -math.inf)
-    assert row.status == "unchanged: 1 new text too unlike it, −∞ at best"
+    assert (row.status, row.reason) == (Status.UNLIKE, "1 new text too unlike it, −∞ at best")
 
 
 def test_texts_that_cannot_be_changed_say_why(network):
     engine = Engine(network, progress=False)
     long = " ".join(["cat"] * 60)
     found = augment(engine, ["", "?!", long, "the cat"], similarity=2.0)
-    empty, signs, beyond, guarded = [row.status for row in found]
-    assert empty == "unchanged: the text is empty"
-    assert signs == "unchanged: no word of it may change"
-    assert re.fullmatch(r"unchanged: the text has \d+ tokens, and the model sees \d+", beyond)
-    assert re.fullmatch(
-        r"unchanged: 1 new text too unlike it, [−0-9.]+ at best|unchanged: .* other tokens, .*", guarded
-    )
+    assert [row.status for row in found][:3] == [Status.EMPTY, Status.FIXED, Status.LONG]
+    assert found.status is Status.PARTLY
+    empty, signs, beyond, guarded = [row.reason for row in found]
+    assert empty == "the text is empty"
+    assert signs == "no word of it may change"
+    assert re.fullmatch(r"the text has \d+ tokens, and the model sees \d+", beyond)
+    assert re.fullmatch(r"1 new text too unlike it, [−0-9.]+ at best|.* other tokens, .*", guarded)
     assert [row.text for row in found] == ["", "?!", long, "the cat"]
     assert found.texts == []
-    assert augment(engine, "the cat", keep=["the", "cat"])[0].status == "unchanged: no word of it may change"
+    assert augment(engine, "the cat", keep=["the", "cat"])[0].status is Status.FIXED
     certain = Table(np.diag([1.0, 1.0]))  # each symbol is certain given the other
-    assert augment(Engine(certain, progress=False), "s0 s0")[0].status == "unchanged: its words were drawn again"
+    assert augment(Engine(certain, progress=False), "s0 s0")[0].status is Status.SAME
 
 
 # ---- the result, and bad input
@@ -414,9 +418,9 @@ def test_the_result_is_a_table_a_dictionary_and_a_frame():
         ({"copies": 0}, "copies=0: give a whole number, at least 1"),
         ({"rounds": 1.5}, "rounds=1.5: give a whole number"),
         ({"together": True}, "together=True: give a whole number"),
-        ({"keep": "cat"}, "keep='cat': give a list of words, as ['cat']"),
-        ({"keep": None}, "keep=None: give a list of words"),
-        ({"keep": [" "]}, "keep names words of the text; ' ' is none"),
+        ({"keep": "cat"}, "keep='cat': name places in a list, as ['cat']"),
+        ({"keep": None}, "keep=None: name places in a list"),
+        ({"keep": [" "]}, "' ' is no position: give a token's index, a word or characters"),
         ({"similarity": math.nan}, "similarity=nan: give the least similarity to accept"),
         ({"similarity": "x"}, "similarity='x': give the least similarity to accept"),
         ({"measure": 3}, "measure=3: give a function of two texts, or None for the model's own"),
@@ -434,7 +438,7 @@ def test_options_that_make_no_sense(options, told):
     [
         (None, "augment(None): give a text or a list of texts"),
         (7, "augment(7): give a text or a list of texts"),
-        (["s0 s1", None], "expected text, got None"),
+        (["s0 s1", None], "expected a text, got None"),
     ],
 )
 def test_what_is_no_text_is_refused(texts, told):

@@ -105,6 +105,7 @@ def test_the_path_hides_groups_and_reveals_each_place_once():
 # ---- laws
 
 
+@pytest.mark.slow
 def test_recorded_noise_is_plain_noise_over_texts_of_the_model():
     law = Table.random(3, 3, seed=1)
     texts = drawn(law.log_probs.exp().numpy())
@@ -134,6 +135,7 @@ def test_an_edited_draw_is_a_draw_in_its_new_context():
     assert stayed > independent + 0.15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("strength", "depth"), [(0.1, 1.0), (0.5, 1.0), (1.0, 1.0), (1.0, 0.34)])
 def test_a_text_of_the_model_is_one_at_every_strength(strength, depth):
     law = Table.random(3, 3, seed=3)
@@ -145,6 +147,7 @@ def test_a_text_of_the_model_is_one_at_every_strength(strength, depth):
     assert changed < 0.3 if strength == 0.1 else changed > 0.3
 
 
+@pytest.mark.slow
 def test_what_is_hidden_is_drawn_anew_and_the_rest_follows():
     law = Table.random(3, 3, seed=4)
     joint = law.log_probs.exp().numpy()
@@ -272,22 +275,25 @@ def test_an_inversion_can_be_saved_and_read(tmp_path, network):
     ("call", "told"),
     [
         (lambda e: edit(e, "s0 s1 s2", {"s9": "s1"}), "'s9' does not stand in 's0 s1 s2'"),
-        (lambda e: edit(e, "s0 s1 s0", {"s0": "s1"}), "'s0' stands 2 times in 's0 s1 s0': give characters, one of"),
+        (
+            lambda e: edit(e, "s0 s1 s0", {"s0": "s1"}),
+            "'s0' stands 2 times in 's0 s1 s0': token 0 (0:2), token 2 (6:8). Name one by its index",
+        ),
         (lambda e: edit(e, "s0 s1 s2", {"s0": " "}), "'s0' becomes ' ': give new words, or None"),
-        (lambda e: edit(e, "s0 s1 s2", {7: "s1"}), "there is no token 7 of text in 's0 s1 s2'"),
-        (lambda e: edit(e, "s0 s1 s2", {(4, 2): "s1"}), "(4, 2) names nothing in 's0 s1 s2'"),
+        (lambda e: edit(e, "s0 s1 s2", {7: "s1"}), "there is no token 7 in 's0 s1 s2', which has 3: 0 s0, 1 s1, 2 s2"),
+        (lambda e: edit(e, "s0 s1 s2", {(4, 2): "s1"}), "4:2 is no span of 's0 s1 s2'"),
         (lambda e: edit(e, "s0 s1 s2", {"s0 s1": "s1 s1", 1: "s2"}), "1 overlaps with another change"),
         (lambda e: edit(e, "s0 s1 s2", ["s0"]), "say what becomes of what, as {'old': 'new'}"),
         (lambda e: edit(e, "s0 s1 s2", {"s0": "s1"}, strength=2), "strength=2: 0 plays the recorded noise"),
         (lambda e: edit(e, "s0 s1 s2", {"s0": "s1"}, strength="a"), "strength='a': 0 plays the recorded noise"),
         (lambda e: edit(e, "s0 s1 s2", {"s0": "s1"}, depth="a"), "depth='a': the share of places hidden at a time"),
-        (lambda e: edit(e, "s0 s1 s2", {"s0": "s1"}, keep="s1"), "keep='s1': give a list of words, as ['s1']"),
-        (lambda e: edit(e, "s0 s1 s2", {"s0": "s1"}, keep=1), "keep=1: give a list of words, as [1]"),
-        (lambda e: edit(e, "s0 s1 s2", {"s0": "s1"}, keep=None), "keep=None: give a list of words"),
+        (lambda e: edit(e, "s0 s1 s2", {"s0": "s1"}, keep="s1"), "keep='s1': name places in a list, as ['s1']"),
+        (lambda e: edit(e, "s0 s1 s2", {"s0": "s1"}, keep=1), "keep=1: name places in a list, as [1]"),
+        (lambda e: edit(e, "s0 s1 s2", {"s0": "s1"}, keep=None), "keep=None: name places in a list"),
         (lambda e: invert(e, "s0 s1 s2", depth=0), "depth=0: the share of places hidden at a time"),
         (lambda e: invert(e, "s0 s1 s2", steps=0), "steps=0: reveal in at least 1 step"),
         (lambda e: invert(e, "s0 s1 s2", temperature=-1), "temperature=-1"),
-        (lambda e: invert(e, "s0 s1 s2", keep="s0"), "keep='s0': give a list of words, as ['s0']"),
+        (lambda e: invert(e, "s0 s1 s2", keep="s0"), "keep='s0': name places in a list, as ['s0']"),
         (lambda e: invert(e, "s0 s1 s2", keep=[0, 1, 2]), "no token of 's0 s1 s2' is free"),
         (lambda e: invert(e, "s0 [MASK] s2"), "holds a mask, and what is hidden cannot be inverted"),
         (lambda e: invert(e, "s0 s1 s2", keep=["s1"]).replay(e, {"s1": None}), "it cannot be drawn anew"),

@@ -28,7 +28,6 @@ import math
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,16 +37,19 @@ from torch import Tensor
 
 from besag import noise
 from besag.arrays import Floats, Ints
+from besag.checks import is_number, whole_number
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Answers, Engine, Plan, Request
 from besag.errors import BesagError
 from besag.noise import Sampling
 from besag.places.filling import filled
+from besag.places.positions import Position, TokenisedText, all_places, position_list, tokens_of
+from besag.places.reading import read
 from besag.reductions import Chunk
-from besag.results.words import counted, number, quoted
+from besag.results.status import Status
+from besag.results.words import counted, dtype_name, number, quoted
 from besag.samplers.drawing import Drawing, sample
 from besag.samplers.editing.augmented import Augmentation, Augmented, Change
-from besag.samplers.editing.rewrite import occurrences
 from besag.samplers.editing.states import RANDOM, WithStates, ask_mean, common, cosine, has_states
 from besag.samplers.sheet import allowed_tokens
 from besag.vocabulary import Encoded
@@ -73,13 +75,9 @@ def augment(engine: Engine, texts: str | Sequence[str], **options: Any) -> Augme
         raise BesagError(f"augment({texts!r}): give a text or a list of texts")
     rows = tuple(how.run(engine, [texts] if isinstance(texts, str) else texts))
     conditionals = engine.conditionals
-    dtype = str(conditionals.dtype).removeprefix("torch.")
+    dtype = dtype_name(conditionals.dtype)
     shared = RANDOM if how.measures_states(conditionals) else 0
     return Augmentation(rows, how.guard(conditionals), how.seed, conditionals.name, dtype, shared)
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ class Augmenting:
     share: float = 0.3  # of the words that may change, in a round
     rounds: int = 1
     together: int = 1  # words hidden at a time
-    keep: Sequence[str] = ()  # words and phrases that stay, wherever they stand
+    keep: Sequence[Position] = ()  # what stays, in every text that has it
     similarity: float | None = 0.9  # the least similarity to the original; None: no guard
     measure: Measure | None = None  # (original, text) → similarity; None: the model's own
     other: bool = True  # the original word may not come back
@@ -101,19 +99,11 @@ class Augmenting:
 
     def __post_init__(self) -> None:
         for name in ("copies", "rounds", "together"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise BesagError(f"{name}={value!r}: give a whole number, at least 1")
-        if not _number(self.share) or not 0 < self.share <= 1:
+            whole_number(getattr(self, name), name)
+        if not is_number(self.share) or not 0 < self.share <= 1:
             raise BesagError(f"share={self.share!r}: the share of words to change is above 0 and at most 1")
-        if isinstance(self.keep, str):
-            raise BesagError(f"keep={self.keep!r}: give a list of words, as [{self.keep!r}]")
-        if not isinstance(self.keep, Iterable):
-            raise BesagError(f"keep={self.keep!r}: give a list of words")
-        for phrase in self.keep:
-            if not isinstance(phrase, str) or not phrase.strip():
-                raise BesagError(f"keep names words of the text; {phrase!r} is none")
-        if self.similarity is not None and not (_number(self.similarity) and -math.inf < self.similarity < math.inf):
+        position_list("keep", self.keep)
+        if self.similarity is not None and not (is_number(self.similarity) and -math.inf < self.similarity < math.inf):
             raise BesagError(f"similarity={self.similarity!r}: give the least similarity to accept, or None for none")
         if self.measure is not None and not callable(self.measure):
             raise BesagError(f"measure={self.measure!r}: give a function of two texts, or None for the model's own")
@@ -147,8 +137,8 @@ class Augmenting:
         plans = (
             _Copy(self, conditionals, refill, centre, encoded, words, at, copy).plan()
             for at, text in enumerate(texts, first)
-            for encoded in conditionals.vocabulary.encode([text])
-            for words in [movable(conditionals, encoded, self.keep)]
+            for encoded in [read(conditionals.vocabulary, text)]
+            for words in [movable(conditionals, text, encoded, self.keep)]
             for copy in range(self.copies)
         )
         yield from work.run(plans, len(texts) * self.copies if isinstance(texts, Sequence) else None)
@@ -171,8 +161,8 @@ class _Copy:
         how, count = self.how, _Count()
         ids, read, near, change, best = self.encoded.ids.copy(), self.encoded, 1.0, 0.0, -math.inf
         problem = self._problem()
-        if problem:
-            return self._row(ids, read, near, change, count, problem)
+        if problem is not None:
+            return self._row(ids, read, near, change, count, *problem)
         origin = yield from self._state(self.encoded, count)
         heights = self._noise(Sampling.DRAW, len(ids))  # (rounds, L)
         for turn, order in enumerate(self._noise(Sampling.WHERE, len(self.words)).argsort(1, kind="stable")):
@@ -193,20 +183,22 @@ class _Copy:
                 ids, read, near, change = new, again, like, change + gain
                 count.accepted += 1
         unchanged = bool((ids == self.encoded.ids).all())
-        return self._row(ids, read, near, change, count, _reason(count, best) if unchanged else "ok")
+        why = _reason(count, best) if unchanged else (Status.OK, "")
+        return self._row(ids, read, near, change, count, *why)
 
     def _noise(self, stream: int, size: int) -> Floats:
         """(rounds, size) numbers of this copy alone."""
         at = np.arange(self.how.rounds * size).reshape(-1, size)
         return noise.uniform(self.how.seed, stream, self.number, self.copy, at)
 
-    def _problem(self) -> str:
+    def _problem(self) -> tuple[Status, str] | None:
+        """Why nothing can be changed in this text, if so."""
         limit = self.conditionals.max_length
         if not len(self.encoded.places):
-            return "unchanged: the text is empty"
+            return Status.EMPTY, "the text is empty"
         if limit is not None and len(self.encoded.ids) > limit:
-            return f"unchanged: the text has {len(self.encoded.ids)} tokens, and the model sees {limit}"
-        return "" if self.words else "unchanged: no word of it may change"
+            return Status.LONG, f"the text has {len(self.encoded.ids)} tokens, and the model sees {limit}"
+        return None if self.words else (Status.FIXED, "no word of it may change")
 
     def _groups(self, order: Ints) -> Iterator[Ints]:
         """The places hidden together, of as many words as a round moves, in this order."""
@@ -270,14 +262,16 @@ class _Copy:
         count.passes += 1
         return (yield from ask_mean(read.ids[None], self.encoded.places)) - self.centre
 
-    def _row(self, ids: Ints, read: Encoded, near: float, change: float, count: _Count, status: str) -> Augmented:
+    def _row(
+        self, ids: Ints, read: Encoded, near: float, change: float, count: _Count, status: Status, reason: str
+    ) -> Augmented:
         of, changed = units(self.conditionals, self.encoded), list[Change]()
         for unit in np.unique(of[ids != self.encoded.ids]).tolist():
             old, start = span(self.encoded, of == unit)
             changed.append(Change(old, span(read, of == unit)[0], start))
         texts = self.encoded.text, read.text, self.number, self.copy
         counts = count.moves, count.accepted, count.refused, count.unread, count.passes
-        return Augmented(*texts, tuple(changed), near, change if changed else 0.0, *counts, status)
+        return Augmented(*texts, tuple(changed), near, change if changed else 0.0, *counts, status, reason)
 
 
 @dataclass
@@ -289,13 +283,14 @@ class _Count:
     passes: int = 0
 
 
-def _reason(count: _Count, best: float) -> str:
+def _reason(count: _Count, best: float) -> tuple[Status, str]:
     """Why a text is as it was."""
     if count.refused:
-        return f"unchanged: {counted(count.refused, 'new text')} too unlike it, {number(best, 3)} at best"
+        return Status.UNLIKE, f"{counted(count.refused, 'new text')} too unlike it, {number(best, 3)} at best"
     if count.unread:
-        return f"unchanged: {counted(count.unread, 'new text')} would read as other tokens, or with a sign for a word"
-    return "unchanged: its words were drawn again"
+        new = counted(count.unread, "new text")
+        return Status.UNREAD, f"{new} would read as other tokens, or with a sign for a word"
+    return Status.SAME, "its words were drawn again"
 
 
 def measured(measure: Measure, original: str, text: str) -> float:
@@ -328,17 +323,15 @@ def span(encoded: Encoded, tokens: NDArray[np.bool_]) -> tuple[str, int]:
     return encoded.text[start:end], start
 
 
-def movable(conditionals: Conditionals, encoded: Encoded, keep: Sequence[str]) -> list[Ints]:
+def movable(conditionals: Conditionals, text: str, encoded: Encoded, keep: Sequence[Position]) -> list[Ints]:
     """The places of each word that may change.
 
     Tokens with a letter or a digit (of an exact law all of them), in a word without special or unknown tokens, no part
-    of which stands in a phrase that is to be kept. A phrase is whole words; where no spaces set words apart, whatever
-    is written so.
+    of which is to be kept. What is to be kept is named for many texts, so one that does not have it is no mistake.
     """
     kept = np.isin(encoded.ids, [*conditionals.vocabulary.special_ids]) | encoded.special
-    for phrase in keep:
-        for start, end in occurrences(encoded.text, phrase, conditionals.vocabulary.spaced):
-            kept |= (encoded.offsets[:, 0] < end) & (encoded.offsets[:, 1] > start)
+    where = TokenisedText.of(conditionals.vocabulary, text, encoded)
+    kept[list(tokens_of(all_places(where, keep, name="keep", missing=True)))] = True
     lettered = np.ones(len(kept), bool)
     if has_states(conditionals):
         lettered = np.array([bool(LETTER.search(encoded.text[start:end])) for start, end in encoded.offsets.tolist()])

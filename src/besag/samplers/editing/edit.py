@@ -30,31 +30,40 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
 
 from besag import noise
 from besag.arrays import Floats, Ints
+from besag.checks import is_number, whole_number
 from besag.conditionals.contract import Conditionals
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError
 from besag.files.whole import whole
 from besag.noise import Sampling
 from besag.places.filling import filled
+from besag.places.positions import Position, position_list
 from besag.reductions import Chunk
-from besag.results.tables import aligned, raw, wrapped
-from besag.results.words import counted, quoted
+from besag.results import data
+from besag.results.data import json_ready
+from besag.results.grid import Grid, Line
+from besag.results.result import Presented
+from besag.results.status import Status
+from besag.results.tables import raw, wrapped
+from besag.results.words import counted, passes, quoted
 from besag.samplers.drawing import Drawing
 from besag.samplers.editing.gumbel import gumbel, hindsight, mixed
-from besag.samplers.editing.rewrite import Changes, Rewrite, Spot, encode, free_places
+from besag.samplers.editing.rewrite import Changes, Rewrite, encode, free_places
 from besag.samplers.sheet import allowed_tokens
 from besag.vocabulary import Encoded
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 MOST_NUMBERS = 2**27  # of noise: a gigabyte
 
@@ -68,7 +77,7 @@ class Flip(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Edited:
+class Edited(Presented):
     original: str
     text: str
     asked: tuple[tuple[str, str | None], ...]  # what was replaced by what, as it was asked for
@@ -80,18 +89,12 @@ class Edited:
     seed: int
     model: str
 
-    def to_dict(self) -> dict[str, Any]:
-        told = {name: getattr(self, name) for name in ("original", "text", "free", "reads_back", "strength", "passes")}
-        return {
-            **told,
-            "asked": [list(pair) for pair in self.asked],
-            "flips": [flip._asdict() for flip in self.flips],
-            "seed": self.seed,
-            "model": self.model,
-        }
+    @property
+    def status(self) -> Status:
+        return Status.OK if self.reads_back else Status.MISREAD
 
     @property
-    def told(self) -> list[str]:
+    def facts(self) -> list[str]:
         """What a reader must know, most important first."""
         asked = [f"{old!r} → {'hidden' if new is None else repr(new)}" for old, new in self.asked]
         flips = [f"{raw(flip.old).strip('␣')} → {raw(flip.new).strip('␣')}" for flip in self.flips]
@@ -99,16 +102,26 @@ class Edited:
             f"asked: {', '.join(asked) or 'nothing'}",
             f"{self.free - len(self.flips)} of {counted(self.free, 'free token')} stayed",
             *([f"changed with it: {', '.join(flips)}"] if flips else []),
-            *([] if self.reads_back else ["THE TEXT READS AS OTHER TOKENS THAN WERE DRAWN"]),
+            *([] if self.reads_back else [f"{self.status.sentence.upper()}"]),
             f"strength {self.strength:g}",
-            counted(self.passes, "forward pass").replace("passs", "passes"),
+            passes(self.passes),
             f"seed {self.seed}",
             self.model,
         ]
 
-    def __repr__(self) -> str:
-        table = aligned([["", self.original], ["→", self.text]], left=(0, 1))
-        return f"{table}\n\n{wrapped(self.told, shutil.get_terminal_size().columns)}"
+    def to_dict(self) -> dict[str, Any]:
+        """All of it for JSON."""
+        names = ("original", "text", "asked", "flips", "free", "reads_back", "strength", "passes", "seed", "model")
+        return dict(json_ready({**self._answers(), **{name: getattr(self, name) for name in names}}))
+
+    def to_pandas(self) -> DataFrame:
+        """One row: the text before and after, and what changed in it."""
+        flips = ", ".join(f"{flip.old} → {flip.new}" for flip in self.flips)
+        names = ("original", "text", "free", "reads_back", "strength", "passes")
+        return data.frame(self, [{**{name: getattr(self, name) for name in names}, "flips": flips}])
+
+    def _grids(self) -> list[Grid]:
+        return [Grid((), [Line(("", self.original)), Line(("→", self.text), strong=True)], left=(0, 1))]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,8 +145,8 @@ class Inversion:
     def replay(self, engine: Engine, changes: Changes | None = None, *, strength: float = 0.0, seed: int = 0) -> Edited:
         """The text that this noise gives with some of it replaced, or hidden and drawn anew with fresh noise.
 
-        A key is a word or phrase that stands in the text once, the number of a token (special tokens counted), or
-        characters (start, end); a value the new words, of any number of tokens, or None. `seed` is that of fresh noise.
+        A key is the position of one place (a word or phrase that stands in the text once, the number of a token,
+        characters); a value the new words, of any number of tokens, or None. `seed` is that of fresh noise.
         """
         conditionals = engine.conditionals
         if conditionals.width != self.noise.shape[1] or conditionals.name != self.model:
@@ -141,7 +154,7 @@ class Inversion:
                 f"this noise was recorded with {self.model!r} ({self.noise.shape[1]:,} tokens); "
                 f"{conditionals.name!r} ({conditionals.width:,}) would read it wrongly"
             )
-        if not _number(strength) or not 0 <= strength <= 1:
+        if not is_number(strength) or not 0 <= strength <= 1:
             raise BesagError(f"strength={strength!r}: 0 plays the recorded noise, 1 draws all of it anew")
         own = encode(conditionals, self.text)
         change = Rewrite.of(conditionals, own, changes or {})
@@ -232,7 +245,7 @@ def invert(
     engine: Engine,
     text: str,
     *,
-    keep: Sequence[Spot] = (),
+    keep: Sequence[Position] = (),
     depth: float = 0.2,
     steps: int | None = None,
     temperature: float = 1.0,
@@ -253,7 +266,7 @@ def edit(
     changes: Changes,
     *,
     strength: float = 0.0,
-    keep: Sequence[Spot] = (),
+    keep: Sequence[Position] = (),
     depth: float = 0.2,
     steps: int | None = None,
     temperature: float = 1.0,
@@ -265,8 +278,8 @@ def edit(
     """
     if not isinstance(changes, Mapping):
         raise BesagError(f"changes={changes!r}: say what becomes of what, as {{'old': 'new'}}")
-    _check_kept(keep)
-    shown = [*keep, *(spot for spot, new in changes.items() if new is not None)]
+    own = encode(engine.conditionals, text)
+    shown = [*position_list("keep", keep), *Rewrite.of(engine.conditionals, own, changes).replaced.tolist()]
     inversion = invert(engine, text, keep=shown, depth=depth, steps=steps, temperature=temperature, seed=seed)
     edited = inversion.replay(engine, changes, strength=strength, seed=seed)
     return replace(edited, passes=inversion.steps + edited.passes)
@@ -275,17 +288,17 @@ def edit(
 def _invert(
     conditionals: Conditionals,
     text: str,
-    keep: Sequence[Spot],
+    keep: Sequence[Position],
     depth: float,
     steps: int | None,
     temperature: float,
     seed: int,
 ) -> Plan[Inversion]:
-    _check_kept(keep)
-    if not _number(depth) or not 0 < depth <= 1:
+    keep = position_list("keep", keep)
+    if not is_number(depth) or not 0 < depth <= 1:
         raise BesagError(f"depth={depth!r}: the share of places hidden at a time is above 0 and at most 1")
-    if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 1):
-        raise BesagError(f"steps={steps!r}: reveal in at least 1 step, or None for one place at a time")
+    if steps is not None:
+        whole_number(steps, "steps", right="reveal in at least 1 step, or None for one place at a time")
     Drawing(temperature)
     encoded = encode(conditionals, text)
     places = free_places(conditionals, encoded, keep)
@@ -314,17 +327,6 @@ def _invert(
     uniform = noise.uniform(seed, Sampling.DRAW, 0, places[:, None], np.arange(law.shape[1]))
     recorded = hindsight(law, token, top, uniform)
     return Inversion(encoded.text, encoded.ids, places, group, step, recorded, temperature, seed, conditionals.name)
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _check_kept(keep: Sequence[Spot]) -> None:
-    if isinstance(keep, str | int):  # a text is a sequence too: of its letters
-        raise BesagError(f"keep={keep!r}: give a list of words, as [{keep!r}]")
-    if not isinstance(keep, Iterable):
-        raise BesagError(f"keep={keep!r}: give a list of words")
 
 
 def _path(places: Ints, depth: float, steps: int | None, seed: int) -> tuple[Ints, Ints]:

@@ -27,7 +27,7 @@ all.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -66,12 +66,12 @@ class Ancestral(Kernel):
     cite = ("sahoo2024", "austin2021")
     aliases = ("mdlm",)
 
-    grid: int = 64
-    schedule: Literal["log_linear", "cosine", "geometric"] = "log_linear"
-    cache: bool = True
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    grid: Annotated[int, "steps of time"] = 64
+    schedule: Annotated[Literal["log_linear", "cosine", "geometric"], "of the share that is shown"] = "log_linear"
+    cache: Annotated[bool, "spend no pass where nothing is revealed"] = True
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
         checked_grid(self.grid)

@@ -26,19 +26,18 @@ q was made of, so the correction costs no pass.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
 from besag.engine import Engine
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError
 from besag.noise import Sampling
 from besag.samplers.drawing import Drawing, draw
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, register
 from besag.samplers.kernels.pair_law import PairLaws, pair_laws
 
-CHOICES = {"where": ("random", "adjacent"), "inner": ("independent", "sequential", "ag")}
 Moved: TypeAlias = tuple[Tensor, Tensor, dict[str, Tensor]]  # ids (C, L), passes (C,), and what is told of the step
 
 ESCAPE = 0.1  # share of the corrected steps that are drawn by `sequential`
@@ -54,20 +53,16 @@ class BlockGibbs(Kernel):
     passes = "independent 1 a step, sequential `size`, ag 2·candidates + 1"
     cite = ("li2024", "arnold1998", "torroba2023")
 
-    size: int = 2
-    where: Literal["random", "adjacent"] = "random"
-    inner: Literal["independent", "sequential", "ag"] = "sequential"
-    candidates: int = 20
-    metropolis: bool = False
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    size: Annotated[int, "places of a block"] = 2
+    where: Annotated[Literal["random", "adjacent"], "which places: any, or neighbours"] = "random"
+    inner: Annotated[Literal["independent", "sequential", "ag"], "how the tokens of a block are drawn"] = "sequential"
+    candidates: Annotated[int, "tokens of each place of an ag pair"] = 20
+    metropolis: Annotated[bool, "correct ag pairs by Metropolis"] = False
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        for option, known in CHOICES.items():
-            value = getattr(self, option)
-            if value not in known:
-                raise BesagError(f"{option}={value!r}: give one of {', '.join(known)}.{nearest(str(value), known)}")
         if self.size < 1:
             raise BesagError(f"size={self.size!r}: a block has at least 1 place")
         if self.inner == "ag" and self.size != 2:

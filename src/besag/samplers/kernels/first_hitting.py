@@ -20,7 +20,7 @@ order*: given a joint, that of the text. Otherwise it is one term of an average 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from torch import Tensor
 
@@ -56,9 +56,9 @@ class FirstHitting(Kernel):
     ends = True
     cite = ("zheng2025",)
 
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
         Drawing(self.temperature, self.top_k, self.top_p)

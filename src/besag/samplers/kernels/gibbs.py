@@ -16,20 +16,17 @@ Where other places are still hidden by the mask the answer is given the shown on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from besag.engine import Engine
-from besag.errors import BesagError, nearest
 from besag.hardware import send
 from besag.noise import Sampling
 from besag.samplers.drawing import Drawing, draw
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.decoding import foremost
-
-SCANS = ("random", "systematic", "subset")
 
 
 class GibbsState(NamedTuple):
@@ -49,14 +46,14 @@ class Gibbs(Kernel):
     passes = "1 a step"
     cite = ("wang2019", "li2024")
 
-    scan: Literal["random", "systematic", "subset"] = "random"
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    scan: Annotated[
+        Literal["random", "systematic", "subset"], "which place is next: any, in turn, or several at once"
+    ] = "random"
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        if self.scan not in SCANS:
-            raise BesagError(f"scan={self.scan!r}: give one of {', '.join(SCANS)}.{nearest(str(self.scan), SCANS)}")
         Drawing(self.temperature, self.top_k, self.top_p)
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> GibbsState:

@@ -18,7 +18,7 @@ depends on the draw, likely tokens are favoured, and even a true joint is missed
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -36,11 +36,10 @@ from besag.samplers.kernels.decoding import (
     foremost,
     most_hidden,
     refuse_nothing_hidden,
-    refuse_unknown,
 )
 
 Order = Literal["left_to_right", "right_to_left", "random", "entropy", "margin", "confidence"]
-ORDERS = ("left_to_right", "right_to_left", "random", "entropy", "margin", "confidence")
+ORDERS: tuple[Order, ...] = get_args(Order)
 
 
 class Revealing(Kernel):
@@ -61,7 +60,6 @@ class Revealing(Kernel):
         return SEARCH if self.pick == "argmax" else self.law
 
     def __post_init__(self) -> None:
-        refuse_unknown("order", self.order, ORDERS)
         self._drawing()
 
     def check(self, canvas: Canvas) -> None:
@@ -88,11 +86,11 @@ class Ordered(Revealing):
     ends = True
     cite = ("uria2014", "shen2023")
 
-    order: Order = "left_to_right"
-    pick: Pick = "sample"
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    order: Annotated[Order, "which place is next"] = "left_to_right"
+    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = "sample"
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
 
 def reveal(

@@ -20,19 +20,18 @@ Not to be confused with block diffusion, whose network was trained to see all bl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
 
+from besag.checks import whole_number
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.noise import Sampling
 from besag.samplers.drawing import Drawing, draw
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, hidden, register
-from besag.samplers.kernels.decoding import most_hidden, refuse_nothing_hidden, refuse_unknown
-
-INNER = ("left_to_right", "random")
+from besag.samplers.kernels.decoding import most_hidden, refuse_nothing_hidden
 
 
 @register
@@ -47,22 +46,20 @@ class SemiAr(Kernel):
     long = True
     cite = ("sahoo2024",)
 
-    window: int = 64
-    stride: int | None = None  # None: half a window
-    inner: Literal["left_to_right", "random"] = "left_to_right"
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    window: Annotated[int, "tokens that the network sees"] = 64
+    stride: Annotated[int | None, "by how many tokens the window moves on; if none, half a window"] = None
+    inner: Annotated[Literal["left_to_right", "random"], "order within a window"] = "left_to_right"
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.window, bool) or not isinstance(self.window, int) or self.window < 1:
-            raise BesagError(f"window={self.window!r}: give how many tokens of text are seen at a time, at least 1")
+        whole_number(self.window, "window", right="give how many tokens of text are seen at a time, at least 1")
         if self.stride is not None and not 1 <= self.stride <= self.window:
             raise BesagError(
                 f"stride={self.stride!r}: a window of {self.window} moves on by 1 to {self.window} tokens, else places "
                 "are passed over"
             )
-        refuse_unknown("inner", self.inner, INNER)
         Drawing(self.temperature, self.top_k, self.top_p)
 
     def check(self, canvas: Canvas) -> None:

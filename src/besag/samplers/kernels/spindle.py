@@ -41,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import pi
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -86,12 +86,12 @@ class Spindle(Kernel):
     cite = ("he2023",)
     aliases = ("diffusionbert",)
 
-    counts: Sequence[float] = ()
-    strength: float = 0.3
-    grid: int = 64
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    counts: Annotated[Sequence[float], "how often each token occurs in the corpus; if none, all alike"] = ()
+    strength: Annotated[float, "λ: how far schedules differ"] = 0.3
+    grid: Annotated[int, "steps of time"] = 64
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
         checked_grid(self.grid)

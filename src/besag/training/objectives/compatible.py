@@ -20,7 +20,7 @@ beside |D|. Both are logged.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
@@ -48,9 +48,17 @@ class Minors(NamedTuple):
 @OBJECTIVES.register
 class Compatible(Objective):
     name = "compatible"
-    cites = "arnold1989"
+    title = "masked language modelling with a price on incompatible conditionals"
+    cite = ("arnold1989",)
 
-    def __init__(self, encoder: Encoder, *, seed: int = 0, weight: float = 0.1, share: float = 0.8) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        *,
+        seed: int = 0,
+        weight: Annotated[float, "price of an incompatible minor"] = 0.1,
+        share: Annotated[float, "of the batch's tokens, spent on minors at most"] = 0.8,
+    ) -> None:
         super().__init__(encoder, seed=seed)
         if not weight >= 0:
             raise BesagError(f"weight = {weight}: the price of an incompatible minor cannot be negative")

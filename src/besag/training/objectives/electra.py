@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -40,19 +40,20 @@ CHUNK = 1 << 24  # logits that are turned into distribution functions at a time
 @OBJECTIVES.register
 class Electra(Objective):
     name = "electra"
-    cites = "clark2020"
+    title = "replaced-token detection that leaves a masked model behind (ELECTRA)"
+    cite = ("clark2020",)
 
     def __init__(
         self,
         encoder: Encoder,
         *,
         seed: int = 0,
-        weight: float = 50.0,
-        mlm_weight: float = 1.0,
-        generator_width: float = 1 / 3,
-        generator_layers: float = 1.0,
-        share: bool = True,
-        save_generator: bool = False,
+        weight: Annotated[float, "of detection"] = 50.0,
+        mlm_weight: Annotated[float, "of masked modelling by the network itself"] = 1.0,
+        generator_width: Annotated[float, "share of the network's own width"] = 1 / 3,
+        generator_layers: Annotated[float, "share of the network's own layers"] = 1.0,
+        share: Annotated[bool, "one table of token embeddings for both, where widths agree"] = True,
+        save_generator: Annotated[bool, "hand the generator out, too"] = False,
     ) -> None:
         """`generator_width`, `generator_layers`: shares of the network's own. `share`: one table of token embeddings
         for both, where their widths agree. `save_generator`: hand it out in `extras`."""

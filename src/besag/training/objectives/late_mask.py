@@ -18,6 +18,8 @@ Needs a network that besag can run layer by layer (besag.training.network.layers
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 
 from besag.errors import BesagError
@@ -32,9 +34,17 @@ from besag.training.objectives.sharing import check_share, plain_rows, shown_alo
 @OBJECTIVES.register
 class LateMask(Objective):
     name = "late_mask"
-    cites = "liao2022"
+    title = "masks come late: the first layers run on shown tokens alone (3ML)"
+    cite = ("liao2022",)
 
-    def __init__(self, encoder: Encoder, *, seed: int = 0, after: int | None = None, mlm_share: float = 0.0) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        *,
+        seed: int = 0,
+        after: Annotated[int | None, "layers before the masks come; if none, three quarters"] = None,
+        mlm_share: Annotated[float, "of the passages with masks from the first layer on"] = 0.0,
+    ) -> None:
         """`after`: how many layers run before the masks come; three quarters of them if not given."""
         super().__init__(encoder, seed=seed)
         self.layered = Layered(encoder)

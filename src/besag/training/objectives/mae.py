@@ -16,6 +16,8 @@ can be scored, the better the larger the share, and `purpose` is "score".
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 
@@ -32,9 +34,17 @@ from besag.training.objectives.sharing import check_share, generator_for, plain_
 @OBJECTIVES.register
 class MAE(Objective):
     name = "mae"
-    cites = "meng2024"
+    title = "an encoder that never sees a mask, and a decoder to throw away (MAE-LM)"
+    cite = ("meng2024",)
 
-    def __init__(self, encoder: Encoder, *, seed: int = 0, layers: int = 4, mlm_share: float = 0.0) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        *,
+        seed: int = 0,
+        layers: Annotated[int, "of the decoder"] = 4,
+        mlm_share: Annotated[float, "of the passages that are plain masked modelling"] = 0.0,
+    ) -> None:
         super().__init__(encoder, seed=seed)
         if layers < 1:
             raise BesagError(f"a decoder of {layers} layers fills no gap: the objective 'mae' needs layers ≥ 1")

@@ -20,7 +20,7 @@ The divergence is scaled to mean × Σ batch.weight.
 from __future__ import annotations
 
 import copy
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
@@ -38,20 +38,19 @@ from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, cro
 @OBJECTIVES.register
 class Maskless(Objective):
     name = "maskless"
-    cites = "salazar2020"
+    title = "one pass over the plain text answers as if each place were hidden"
+    cite = ("salazar2020",)
 
     def __init__(
         self,
         encoder: Encoder,
         *,
         seed: int = 0,
-        weight: float = 1.0,
-        teacher: Literal["self", "frozen"] = "self",
-        one_at_a_time: bool = False,
+        weight: Annotated[float, "of plain masked modelling"] = 1.0,
+        teacher: Annotated[Literal["self", "frozen"], "the network as it is, or a copy of its start"] = "self",
+        one_at_a_time: Annotated[bool, "mask one place of each passage: what pll asks"] = False,
     ) -> None:
         super().__init__(encoder, seed=seed)
-        if teacher not in ("self", "frozen"):
-            raise BesagError(f"teacher={teacher!r}: give 'self' or 'frozen'")
         if weight < 0 or (weight == 0 and teacher == "self"):
             raise BesagError(f"weight={weight!r}: above 0, or with teacher='frozen' at least 0")
         self.weight, self.one_at_a_time = weight, one_at_a_time

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import inf, sqrt
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -34,13 +34,12 @@ from besag.training.network.encoder import Encoder
 from besag.training.objectives import draws
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, Predicted, cross_entropy
 
-HIDES = ("independent", "counted")
-
 
 @OBJECTIVES.register
 class MDLM(Objective):
     name = "mdlm"
-    cites = "sahoo2024"
+    title = "masked diffusion: a bound on the likelihood (MDLM)"
+    cite = ("sahoo2024",)
     masks = False
 
     def __init__(
@@ -48,13 +47,11 @@ class MDLM(Objective):
         encoder: Encoder,
         *,
         seed: int = 0,
-        hide: Literal["independent", "counted"] = "independent",
-        floor: float = 1e-3,
-        subs: bool = True,
+        hide: Annotated[Literal["independent", "counted"], "each token by itself, or a number of them"] = "independent",
+        floor: Annotated[float, "least time that is drawn"] = 1e-3,
+        subs: Annotated[bool, "the mask is never an answer"] = True,
     ) -> None:
         super().__init__(encoder, seed=seed)
-        if hide not in HIDES:
-            raise BesagError(f"hide={hide!r}: give one of {', '.join(map(repr, HIDES))}")
         self.hide, self.floor, self.subs = hide, checked_floor(floor), subs
 
     def forward(self, batch: Batch) -> Loss:

@@ -52,7 +52,8 @@ class Unrolled(NamedTuple):
 @OBJECTIVES.register
 class Permuted(Objective):
     name = "permuted"
-    cites = "song2020"
+    title = "hidden tokens one after the other, all places known of (MPNet)"
+    cite = ("song2020",)
 
     def __init__(self, encoder: Encoder, *, seed: int = 0) -> None:
         super().__init__(encoder, seed=seed)

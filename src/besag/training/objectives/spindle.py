@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import pi
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -47,7 +48,8 @@ from besag.training.objectives.objective import OBJECTIVES, Loss, Objective
 @OBJECTIVES.register
 class Spindle(Objective):
     name = "spindle"
-    cites = "he2023"
+    title = "masked diffusion, telling tokens masked first (DiffusionBERT)"
+    cite = ("he2023",)
     masks = False
 
     bend: Tensor  # (V,) λ h_v
@@ -57,9 +59,11 @@ class Spindle(Objective):
         encoder: Encoder,
         *,
         seed: int = 0,
-        strength: float = 0.3,
-        floor: float = 1e-3,
-        counts: Sequence[int] | Tensor | None = None,
+        strength: Annotated[float, "λ: how far schedules differ"] = 0.3,
+        floor: Annotated[float, "least time that is drawn"] = 1e-3,
+        counts: Annotated[
+            Sequence[int] | Tensor | None, "how often each token occurs; if none, from the corpus"
+        ] = None,
     ) -> None:
         super().__init__(encoder, seed=seed)
         if strength < 0:

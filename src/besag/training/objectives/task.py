@@ -97,7 +97,7 @@ class TaskMixture(Objective):
     """An objective and a task; `logs` tells the task's loss and accuracy beside the objective's own numbers."""
 
     name = "task mixture"
-    cites = "karouzos2021"
+    cite = ("karouzos2021",)
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ batch.weight.
 from __future__ import annotations
 
 from math import inf
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
@@ -33,13 +33,12 @@ from besag.training.objectives.mdlm import per_token, predictions
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, cross_entropy
 from besag.vocabulary import Vocabulary
 
-CHOICES = {"corrupt": ("random", "mask"), "feed": ("sample", "argmax"), "first": ("all", "corrupted")}
-
 
 @OBJECTIVES.register
 class Unroll(Objective):
     name = "unroll"
-    cites = "savinov2022"
+    title = "mending a corrupted text, then what was made of it (SUNDAE, PaDIR)"
+    cite = ("savinov2022",)
     masks = False
 
     ordinary: Tensor  # (V,) bool: may be drawn
@@ -49,18 +48,15 @@ class Unroll(Objective):
         encoder: Encoder,
         *,
         seed: int = 0,
-        stages: int = 2,
-        corrupt: Literal["random", "mask"] = "random",
-        feed: Literal["sample", "argmax"] = "sample",
-        first: Literal["all", "corrupted"] = "all",
-        correct: float = 0.1,
-        random: float = 0.1,
-        temperature: float = 1.0,
+        stages: Annotated[int, "how often the network mends"] = 2,
+        corrupt: Annotated[Literal["random", "mask"], "into random tokens, or masks"] = "random",
+        feed: Annotated[Literal["sample", "argmax"], "what the next stage is given"] = "sample",
+        first: Annotated[Literal["all", "corrupted"], "what the first stage is asked about"] = "all",
+        correct: Annotated[float, "chance of a corrupted token to stay (mask noise)"] = 0.1,
+        random: Annotated[float, "chance of a corrupted token to be random (mask noise)"] = 0.1,
+        temperature: Annotated[float, "of the sampled answers"] = 1.0,
     ) -> None:
         super().__init__(encoder, seed=seed)
-        for option, given in {"corrupt": corrupt, "feed": feed, "first": first}.items():
-            if given not in CHOICES[option]:
-                raise BesagError(f"{option}={given!r}: give one of {', '.join(map(repr, CHOICES[option]))}")
         if stages < 1:
             raise BesagError(f"stages={stages!r}: there is at least one")
         if min(correct, random) < 0 or correct + random > 1:
