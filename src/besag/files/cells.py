@@ -12,8 +12,6 @@ import math
 import re
 from collections.abc import Sequence
 
-from besag.results.data import json_ready
-
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 _MEANT = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r"}
 _ESCAPE = re.compile(r"\\[\\tnr]")
@@ -38,6 +36,8 @@ def csv_line(cells: Sequence[str]) -> str:
 
 
 def json_line(row: object) -> str:
+    from besag.results.data import json_ready  # it brings NumPy, which nobody who asks for --help must wait for
+
     return json.dumps(json_ready(row), ensure_ascii=False, allow_nan=False, default=str) + "\n"
 
 
