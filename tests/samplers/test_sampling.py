@@ -8,6 +8,7 @@ import besag
 from besag.conditionals.transformer import Transformer
 from besag.constraints import Forbidden
 from besag.errors import BesagError
+from besag.results.status import Status
 from besag.samplers import kernel
 from besag.samplers.recording import Recording
 from besag.samplers.sheet import blank, template
@@ -174,12 +175,13 @@ def test_words_of_several_tokens_and_words_that_stand_twice_are_named(lm):
 
 def test_what_a_reader_must_know_is_told(law, lm):
     early = law.sample("a [MASK] [MASK] b", chains=3, steps=1, seed=1)
-    assert "3 places still hidden: make more steps" in early.told
+    assert "3 places still hidden: make more steps" in early.facts
+    assert early.status is Status.HIDDEN
     assert lm.sample("The 🦜[MASK] sat.", "ordered", chains=1).unknown == 0  # its bytes are known
     esm = besag.load(Transformer(tiny("esm"), vocabulary("esm")))
     chain = esm.sample("The [MASK] sat.", "ordered", chains=1)
     assert chain.unknown > 0
-    assert any("UNKNOWN TO THE MODEL" in fact for fact in chain.told)
+    assert any("UNKNOWN TO THE MODEL" in fact for fact in chain.facts)
 
 
 def test_a_search_is_not_said_to_have_a_law(law):
@@ -226,11 +228,11 @@ def test_what_cannot_be_gone_on_with_is_told(law, tmp_path):
     law.sample(**settings)
     with pytest.raises(BesagError, match="exists already"):
         law.sample(**settings)
-    with pytest.raises(BesagError, match="is a run with seed 0, and 5 was given"):
+    with pytest.raises(BesagError, match="other settings: seed is 5, and was 0"):
         law.sample(**settings, seed=5, resume=True)
-    with pytest.raises(BesagError, match="is a run with outcomes 'text', and 'all' was given"):
+    with pytest.raises(BesagError, match="other settings: outcomes is 'all', and was 'text'"):
         law.sample(**settings, outcomes="all", resume=True)
-    with pytest.raises(BesagError, match="is a run with constraints"):
+    with pytest.raises(BesagError, match="other settings: constraints is"):
         law.sample(**settings, constraints=[Forbidden("c")], resume=True)
     with pytest.raises(BesagError, match=r"recorded as \.jsonl or \.parquet"):
         Recording(tmp_path / "run.txt", about={}, every=1)

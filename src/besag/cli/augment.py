@@ -12,8 +12,8 @@ from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
 from besag.cli.groups import ModelOptions, OutputOptions, RowsOptions, RunOptions, grouped
 from besag.cli.positions import Keep, positions
-from besag.cli.reading import Input, Record, records
-from besag.cli.writing import Writer
+from besag.files.inputs import Input, Record, records
+from besag.files.writing import Writer
 
 if TYPE_CHECKING:
     from besag.language_model import LanguageModel
@@ -95,7 +95,7 @@ def augment(
                 out.close()
     say(f"{how.guard(lm.conditionals)} · seed {method.seed} · {lm.name}")
     if work.unchanged:
-        say(f"{work.unchanged} copies could not be changed: see their status")
+        say(f"{work.unchanged} copies could not be changed: see their status and reason")
     return UNSCORED if work.unchanged else 0
 
 
@@ -115,6 +115,7 @@ class Copying:
             ready.append({
                 "row": record.number, "copy": row.copy, "text": row.text, "similarity": row.similarity,
                 "log_prob_change": row.log_prob_change, "changed": changed, "status": row.status,
+                "reason": row.reason,
             })  # fmt: skip
             self.unchanged += row.status != "ok"
             if len(ready) < self.how.copies:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,15 +10,14 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.reading import inputs, records
-from besag.cli.tables import Layout
-from besag.cli.writing import choose_format, writer
+from besag.cli.groups import ModelOptions, OutputOptions, RowsOptions, RunOptions, grouped
+from besag.files.inputs import Record, records
 
 if TYPE_CHECKING:
     from besag.scores.marginals import Marginals
 
 Inputs = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(metavar="INPUT", show_default=False, help="A text, a file of texts, or - for stdin."),
 ]
 Candidates = Annotated[
@@ -31,30 +31,20 @@ Wide = Annotated[bool, o.of_result("--wide", help="One row a place, one column a
 
 
 @guarded
+@grouped
 def marginals(
-    input: Inputs,
-    model: o.Model = None,
-    device: o.Device = None,
-    dtype: o.Dtype = None,
-    revision: o.Revision = None,
-    allow_pickle: o.AllowPickle = False,
-    untilt: o.Untilt = False,
+    model: ModelOptions,
+    rows: RowsOptions,
+    output: OutputOptions,
+    run: RunOptions,
+    input: Inputs = None,
     prefix: o.Prefix = "",
     suffix: o.Suffix = "",
     separator: o.Separator = " ",
-    text: o.Text = False,
-    input_format: o.InputFormat = None,
-    column: o.Column = None,
-    header: o.Header = True,
     candidates: Candidates = None,
     outcomes: Outcomes = "all",
     wide: Wide = False,
     base: o.Base = "e",
-    format: o.Format = None,
-    output: o.Output = None,
-    force: o.Force = False,
-    batch_tokens: o.BatchTokens = None,
-    progress: o.Progress = None,
 ) -> int:
     """Log-probabilities of tokens at each place of a text, the place hidden and all others shown.
 
@@ -62,22 +52,22 @@ def marginals(
 
     A row is a place and a candidate, with the effect of putting it there: log p(candidate) − log p(the text's own).
     """
-    shape = choose_format(format, output)
-    out = writer(shape, output, force)
-    sources = inputs(input, as_text=text, layout=Layout(input_format, column, header, keep=False))
+    shape, out = output.shape, output.open()
+    sources = rows.sources(input, "marginals", output.output, keep=False)
+    lm = model.load(run.progress)
+    waiting: deque[Record] = deque()  # those whose marginals have not come back yet, in order
 
-    import besag
+    def texts() -> Iterator[str]:
+        for record in records(sources, skip=rows.skip, limit=rows.limit):
+            if record is not None:
+                waiting.append(record)
+                yield record.text
 
-    lm = besag.load(
-        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, untilt=untilt,
-        batch_tokens=batch_tokens, progress=progress,
-    )  # fmt: skip
-    numbers = [record for record in records(sources) if record is not None]
-    texts = (record.text for record in numbers)
     words = None if candidates is None else [word.strip() for word in candidates.split(",")]
     around = {"prefix": prefix, "suffix": suffix, "separator": separator}
     unasked = 0
-    for record, found in zip(numbers, lm.marginals(texts, words, outcomes=outcomes, base=base, **around), strict=True):
+    for found in lm.marginals(texts(), words, outcomes=outcomes, base=base, **around):
+        record = waiting.popleft()
         if found.status != "ok":
             unasked += 1
             say(f"{record.where}: {found.facts[0]}")
