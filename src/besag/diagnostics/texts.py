@@ -36,10 +36,8 @@ from besag.diagnostics.grams import Grams, Rate, ratio
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.files.lines import lines_of
-from besag.results import data
+from besag.results import data, grid
 from besag.results.data import from_json, json_ready
-from besag.results.grid import Grid
-from besag.results.grid import lines as told_lines
 from besag.results.result import Presented
 from besag.results.status import Status
 from besag.results.words import amount, counted, number
@@ -139,7 +137,7 @@ class TextReport(Presented):
                 flat[name] = from_json(value)
         return data.frame(self, [flat])
 
-    def _grids(self) -> list[Grid]:
+    def _grids(self) -> list[grid.Grid]:
         mean, sd, least, median, most = self.lengths
         rows = [
             ["words a text", f"{number(mean, 1)} ± {number(sd, 1)}", f"{least:g} to {most:g}, median {median:g}"],
@@ -158,7 +156,7 @@ class TextReport(Presented):
             rows.append(["", number(self.judged.bits_per_character), "bits a character"])
             if self.judged.token_perplexity == self.judged.token_perplexity:
                 rows.append(["", amount(self.judged.token_perplexity), "perplexity a token of the judge"])
-        return [Grid((), told_lines(rows), left=(0, 2))]
+        return [grid.Grid((), grid.lines(rows), left=(0, 2))]
 
 
 def measure(
