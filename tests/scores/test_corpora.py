@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.laws import Arbitrary
 
+import besag
 from besag.errors import BesagError
 from besag.results.status import Status
-from besag.scores.corpora import corpus
+from besag.scores.corpora import Tally, corpus
 from besag.scores.score import Score
 
 
@@ -139,3 +141,16 @@ def test_an_impossible_text_makes_the_perplexity_infinite_and_says_so():
     assert whole.perplexity == math.inf
     assert whole.to_dict()["perplexity"] == "Infinity"
     assert "∞" in str(whole)
+
+
+def test_a_tally_goes_on_from_what_was_noted():
+    lm = besag.load(Arbitrary(3))
+    scores = lm.score(["s0 s1", "", "s2", "s1 s1 s0"], "pll")
+    whole, first, second = Tally(), Tally(), Tally()
+    for at, score in enumerate(scores):
+        whole.add(score)
+        (first if at < 2 else second).add(score)
+        if at == 1:
+            second.restore(json.loads(json.dumps(first.state())))
+    assert second.corpus() == whole.corpus()
+    assert str(second.corpus()) == str(whole.corpus())

@@ -195,7 +195,8 @@ class Tally:
     def restore(self, state: Mapping[str, Any]) -> None:
         self.kind = None if state["kind"] is None else tuple(state["kind"])
         self.total = state["total"]
-        self.counts, self.skipped = Counter(state["counts"]), Counter(state["skipped"])
+        self.counts = Counter(state["counts"])
+        self.skipped = Counter({Status(name): count for name, count in state["skipped"].items()})
         vars(self.moments).update(state["moments"])
 
     def corpus(self) -> Corpus:
