@@ -10,26 +10,83 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from besag.conditionals.ising import Ising
     from besag.conditionals.table import Table
+    from besag.constraints import Forbidden, Length, Pattern, Predicate, Required, Solutions, Word
+    from besag.diagnostics.dependence import DependenceMap
+    from besag.diagnostics.rectangle import Rectangles
     from besag.engine import IDLE
     from besag.errors import BesagError
+    from besag.evaluation.minimal_pairs import MinimalPairs, minimal_pairs
+    from besag.evaluation.overlap import Overlap, overlap
+    from besag.fills.fill import Fill
+    from besag.joints.block import BlockJoint
+    from besag.joints.comparison import Comparison
+    from besag.joints.pair import PairJoint
     from besag.language_model import LanguageModel, load
-    from besag.scores import Corpus, LengthModel, Score, corpus
+    from besag.samplers.chain import Chain
+    from besag.samplers.editing.augmented import Augmentation
+    from besag.samplers.editing.edit import Edited, Inversion
+    from besag.samplers.normalising import Normalised
+    from besag.scores.choice import Choice
+    from besag.scores.corpora import Corpus, corpus
+    from besag.scores.length import LengthModel
+    from besag.scores.marginals import Marginals
+    from besag.scores.score import Score
+    from besag.study.report import Report
+    from besag.train_model import TrainingResult, train
+    from besag.training.collator import MaskingCollator
+    from besag.training.recipe import Recipe
+    from besag.training.tokenizer import train_tokenizer
 
+# what is public, and the file that holds it; the type checker reads the same from the imports above
 _HOMES = {
+    "Augmentation": "besag.samplers.editing.augmented",
     "BesagError": "besag.errors",
-    "Corpus": "besag.scores",
+    "BlockJoint": "besag.joints.block",
+    "Chain": "besag.samplers.chain",
+    "Choice": "besag.scores.choice",
+    "Comparison": "besag.joints.comparison",
+    "Corpus": "besag.scores.corpora",
+    "DependenceMap": "besag.diagnostics.dependence",
+    "Edited": "besag.samplers.editing.edit",
+    "Fill": "besag.fills.fill",
+    "Forbidden": "besag.constraints",
     "IDLE": "besag.engine",
+    "Inversion": "besag.samplers.editing.edit",
     "Ising": "besag.conditionals.ising",
     "LanguageModel": "besag.language_model",
-    "LengthModel": "besag.scores",
-    "Score": "besag.scores",
+    "Length": "besag.constraints",
+    "LengthModel": "besag.scores.length",
+    "Marginals": "besag.scores.marginals",
+    "MaskingCollator": "besag.training.collator",
+    "MinimalPairs": "besag.evaluation.minimal_pairs",
+    "Normalised": "besag.samplers.normalising",
+    "Overlap": "besag.evaluation.overlap",
+    "PairJoint": "besag.joints.pair",
+    "Pattern": "besag.constraints",
+    "Predicate": "besag.constraints",
+    "Recipe": "besag.training.recipe",
+    "Rectangles": "besag.diagnostics.rectangle",
+    "Report": "besag.study.report",
+    "Required": "besag.constraints",
+    "Score": "besag.scores.score",
+    "Solutions": "besag.constraints",
     "Table": "besag.conditionals.table",
-    "corpus": "besag.scores",
+    "TrainingResult": "besag.train_model",
+    "Word": "besag.constraints",
+    "corpus": "besag.scores.corpora",
     "load": "besag.language_model",
+    "minimal_pairs": "besag.evaluation.minimal_pairs",
+    "overlap": "besag.evaluation.overlap",
+    "train": "besag.train_model",
+    "train_tokenizer": "besag.training.tokenizer",
 }
 
 __all__ = [
-    "IDLE", "BesagError", "Corpus", "Ising", "LanguageModel", "LengthModel", "Score", "Table", "corpus", "load",
+    "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Comparison", "Corpus", "DependenceMap",
+    "Edited", "Fill", "Forbidden", "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "Marginals",
+    "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "Predicate", "Recipe",
+    "Rectangles", "Report", "Required", "Score", "Solutions", "Table", "TrainingResult", "Word", "corpus", "load",
+    "minimal_pairs", "overlap", "train", "train_tokenizer",
 ]  # fmt: skip
 
 

@@ -81,7 +81,7 @@ class Engine(Batches):
         """
         line: deque[Asker[T]] = deque()
         work = _Work(self)
-        bar = self._bar(total, "text")
+        bar = self.bar(total, "text")
         began, tokens_before = time.perf_counter(), self.tokens_run
         first_since = self.tokens_run  # how long the first in line has been the first, in tokens
 
@@ -137,7 +137,7 @@ class Engine(Batches):
         wanted = tuple(reduce) if isinstance(reduce, Sequence) else (reduce,)
         questions = _sorted(questions)
         count, length = questions.ids.shape
-        bar = self._bar(count, "sequence")
+        bar = self.bar(count, "sequence")
         sums = torch.zeros((), dtype=torch.float32, device=self.conditionals.device)  # NaN as soon as one number is
 
         def run(start: int, stop: int) -> None:
@@ -202,7 +202,8 @@ class Engine(Batches):
             event.record()
         return _Flight(group, parts, event)
 
-    def _bar(self, total: int | None, unit: str) -> tqdm[Any]:
+    def bar(self, total: int | None, unit: str) -> tqdm[Any]:
+        """A progress bar on stderr, where one is wanted: close it."""
         hidden = None if self.progress is None else not self.progress
         return tqdm(total=total, unit=unit, file=sys.stderr, delay=1, leave=False, dynamic_ncols=True, disable=hidden)
 

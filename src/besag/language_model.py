@@ -16,16 +16,13 @@ from besag.constraints import Constraint, Solutions, allowed, solve
 from besag.diagnostics.dependence import DependenceMap, dependence
 from besag.diagnostics.rectangle import Rectangles, rectangles
 from besag.engine import Engine, Idle
-from besag.errors import BesagError, nearest
 from besag.fills.fill import Fill, fill
-from besag.joints import construction
-from besag.joints.asking import Candidates, unaries
-from besag.joints.block import BlockJoint, block_joint
-from besag.joints.candidates import automatic
+from besag.joints.block import BlockJoint
+from besag.joints.candidates import Candidates
+from besag.joints.joint import joint
 from besag.joints.pair import PairJoint
-from besag.places.places import Position, find, token_ids
+from besag.places.places import Position, find
 from besag.samplers import Kernel
-from besag.samplers import kernel as kernel_named
 from besag.samplers.chain import Chain
 from besag.samplers.editing.augment import augment
 from besag.samplers.editing.augmented import Augmentation
@@ -34,10 +31,11 @@ from besag.samplers.editing.rewrite import Changes, Spot
 from besag.samplers.normalising import Normalised, normalise
 from besag.samplers.sampling import Watch, sample
 from besag.scores import LengthModel, Method, Score
-from besag.scores import method as method_named
-from besag.scores.choice import Choice
-from besag.scores.score import parse_base
-from besag.scores.scoring import Scoring, batches
+from besag.scores.choice import Choice, choose
+from besag.scores.fitting import length_model
+from besag.scores.marginals import Marginals
+from besag.scores.marginals_asking import marginals
+from besag.scores.scoring import score
 from besag.study.report import Report
 from besag.vocabulary import Context, WordPolicy
 
@@ -141,24 +139,14 @@ class LanguageModel:
         A text that cannot be scored has a `status` that says why and no total; `strict=True` raises instead.
         Further options belong to the method, for example `order="random", seed=1` for `chain`.
         """
-        if isinstance(texts, str) and not isinstance(words, str):
-            words = [words]  # type: ignore[list-item]
-        scoring = Scoring(
-            self.conditionals, method if isinstance(method, Method) else method_named(method, **options),
-            words, prefix, suffix, separator, parse_base(base), rank, entropy, lengths, strict,
+        return score(
+            self.engine, texts, method, words=words, prefix=prefix, suffix=suffix, separator=separator, base=base,
+            rank=rank, entropy=entropy, lengths=lengths, strict=strict, **options,
         )  # fmt: skip
-        if isinstance(texts, str):
-            return next(scoring.run(self.engine, [texts]))
-        if isinstance(texts, list | tuple):
-            return list(scoring.run(self.engine, texts, len(texts)))
-        return scoring.run(self.engine, texts)
 
     def length_model(self, texts: Iterable[str]) -> LengthModel:
         """p(n), the law of how many tokens a text has, fitted to these texts."""
-        encoded = (
-            one for batch in batches(texts) if not isinstance(batch, Idle) for one in self.vocabulary.encode(batch)
-        )
-        return LengthModel.fit((len(one.places) for one in encoded), fitted_with=self.name)
+        return length_model(self.conditionals, texts)
 
     def choose(
         self,
@@ -176,21 +164,48 @@ class LanguageModel:
         the option alone given the rest (by `chain`: in a pseudo-log-likelihood the words of a long option vouch for
         each other).
         """
-        if isinstance(options, str) or not options:
-            raise BesagError(f"choose needs a list of options, not {options!r}")
-        if of not in ("sentence", "option"):
-            raise BesagError(f"of={of!r}: compare 'sentence' or 'option'.{nearest(of, ['sentence', 'option'])}")
-        slots = [slot for slot in (self.vocabulary.mask_token, "[MASK]", "{}") if slot and slot in text]
-        if not slots or text.count(slots[0]) != 1:
-            mark = self.vocabulary.mask_token or "{}"
-            raise BesagError(f"{text!r} needs exactly one slot for the options: write {mark!r} or '{{}}' where they go")
-        before, after = text.split(slots[0])
-        method = method or ("word_l2r" if of == "sentence" else "chain")
-        if of == "sentence":
-            scores = self.score([before + option + after for option in options], method, **scoring)
-        else:
-            scores = self.score(list(options), method, prefix=before, suffix=after, separator="", **scoring)
-        return Choice.among(list(options), scores, of, reduction)
+        return choose(self.engine, text, options, method, of=of, reduction=reduction, **scoring)
+
+    @overload
+    def marginals(self, texts: str, candidates: Sequence[str | int] | None = ..., **options: Any) -> Marginals: ...
+    @overload
+    def marginals(
+        self, texts: list[str] | tuple[str, ...], candidates: Sequence[str | int] | None = ..., **options: Any
+    ) -> list[Marginals]: ...
+    @overload
+    def marginals(
+        self, texts: Iterable[str | Idle], candidates: Sequence[str | int] | None = ..., **options: Any
+    ) -> Iterator[Marginals]: ...
+
+    def marginals(
+        self,
+        texts: str | Iterable[str | Idle],
+        candidates: Sequence[str | int] | None = None,
+        positions: Sequence[Position] | None = None,
+        *,
+        outcomes: Literal["text", "all"] = "all",
+        prefix: str = "",
+        suffix: str = "",
+        separator: str = " ",
+        base: str | float = "e",
+    ) -> Marginals | list[Marginals] | Iterator[Marginals]:
+        """What may stand at each place of a text given all the others: a table of log p(x_i = v | the rest).
+
+        Each place is hidden alone, as by `pll`, and its whole row is kept: (n, V), or (n, k) over `candidates`, words
+        of one token or token ids. Numbers are those of the full softmax either way; `renormalised()` gives the law over
+        the columns alone. `positions` names some places of one text, as in `joint`; `outcomes="text"` leaves out the
+        columns of special tokens; `prefix` and `suffix` are shown and not asked.
+
+        Returns one `Marginals` for a text, a list for a list, an iterator that streams for any other iterable.
+
+        Example:
+            found = lm.marginals("The dog ran into the house.", candidates=["dog", "cat"])
+            found.effect("dog", 2, "cat")  # log p(cat) − log p(dog) at token 2
+        """
+        return marginals(
+            self.engine, texts, candidates, positions, outcomes=outcomes, prefix=prefix, suffix=suffix,
+            separator=separator, base=base,
+        )  # fmt: skip
 
     # ---- several places at once
 
@@ -215,19 +230,7 @@ class LanguageModel:
         lets special tokens stand there, too.
         """
         places = find(self.vocabulary, text, positions, self.conditionals.max_length, gold=gold)
-        if len(places.at) == 1:
-            raise BesagError(f"{text!r} has one place only, and a joint needs two or more: lm.fill answers for one")
-        if len(places.at) > 2:
-            if method != "ag":
-                raise BesagError(f"{len(places.at)} places have a joint by 'ag' only, not by {method!r}")
-            return block_joint(self.engine, places, outcomes=outcomes, candidates=candidates, **options)
-        if method == "hcb" and isinstance(options.get("pivot"), str) and options["pivot"] not in ("both", "one"):
-            [options["pivot"]] = token_ids(self.vocabulary, places.encoded, places.positions[0], [options["pivot"]])
-        how = construction(method, **options)  # a wrong name is known before the work is done
-        if candidates == "auto":
-            candidates = automatic(self.conditionals, places)
-        found = unaries(self.engine, places, outcomes=outcomes, candidates=candidates)
-        return PairJoint.build(places, found, how, vocabulary=self.vocabulary, model=self.name, dtype=self.dtype)
+        return joint(self.engine, places, method, outcomes=outcomes, candidates=candidates, **options)
 
     def fill(self, text: str, k: int = 5, method: str = "ag", **options: Any) -> Fill:
         """The k likeliest fillings of all masks of a text, taken together: not each mask for itself.
@@ -270,16 +273,11 @@ class LanguageModel:
         goes on with such a run. Further options belong to the kernel, for example `temperature=0.8, top_p=0.9`
         (`besag methods gibbs`).
         """
-        if isinstance(kernel, Kernel) and options:
-            raise BesagError(
-                f"{', '.join(options)}: a kernel that is made already has its options; give its name instead"
-            )
-        how = kernel if isinstance(kernel, Kernel) else kernel_named(kernel, **options)
         return sample(
-            self.engine, text, how, chains=chains, steps=steps, length=length, end=end, free=free, keep=keep,
+            self.engine, text, kernel, chains=chains, steps=steps, length=length, end=end, free=free, keep=keep,
             outcomes=outcomes, constraints=constraints,
             allow=partial(allowed, constraints=constraints) if constraints else None, every=every, seed=seed,
-            record=record, resume=resume, watch=watch,
+            record=record, resume=resume, watch=watch, **options,
         )  # fmt: skip
 
     def solve(self, text: str | int, constraints: Sequence[Constraint], **options: Any) -> Solutions:

@@ -161,9 +161,7 @@ class Vocabulary:
             raise BesagError(f"expected a list of texts, got the text {texts!r}: write [{texts!r}].")
         texts = list(texts)
         before, after = (each_with(texts, context) for context in (prefix, suffix))
-        for part in (*texts, *before, *after, separator):
-            if not isinstance(part, str):
-                raise BesagError(f"expected text, got {part!r} of type {type(part).__name__}.")
+        _refuse_no_text([*texts, *before, *after, separator])
         if isinstance(words, str) and words not in POLICIES:
             raise BesagError(f"no word policy is called {words!r}: {', '.join(POLICIES)}.{nearest(words, POLICIES)}")
         if not texts:
@@ -292,6 +290,12 @@ def each_with(texts: Sequence[str], context: Context) -> Sequence[str]:
             f"{len(context)} prefixes or suffixes were given for {len(texts)} texts: give one, or one for each."
         )
     return context
+
+
+def _refuse_no_text(parts: Sequence[object]) -> None:
+    for part in parts:
+        if not isinstance(part, str):
+            raise BesagError(f"expected text, got {part!r} of type {type(part).__name__}.")
 
 
 def _flat(lines: Iterable[Iterable[int]]) -> np.ndarray:

@@ -15,6 +15,7 @@ import typer
 from tests.cli.conftest import put
 from typer.testing import CliRunner, Result
 
+from besag import train_model
 from besag.cli import app
 from besag.training.recipe import read
 from besag.training.run import logs
@@ -49,7 +50,7 @@ plot = false
 @pytest.fixture(autouse=True)
 def no_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the monitor measures is tested elsewhere."""
-    monkeypatch.setattr(command, "_monitor", lambda built: lambda model, step: {"heldout_loss": 7.0 + step})
+    monkeypatch.setattr(train_model, "evaluation_of", lambda built: lambda model, step: {"heldout_loss": 7.0 + step})
 
 
 @pytest.fixture
@@ -112,17 +113,6 @@ def test_ctrl_c_ends_after_the_step_and_resume_goes_on(
     assert weights[0] == weights[1]
 
 
-def test_before_the_first_step_and_the_second_time_ctrl_c_is_not_held_back() -> None:
-    stop = command._Stop()
-    with pytest.raises(KeyboardInterrupt):
-        stop.arrived(2, None)
-    assert not stop()
-    stop.arrived(2, None)
-    assert stop()
-    with pytest.raises(KeyboardInterrupt):
-        stop.arrived(2, None)
-
-
 def test_options_are_short_for_keys(recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from besag.training import run as carrying_out
 
@@ -130,9 +120,9 @@ def test_options_are_short_for_keys(recipe: Path, tmp_path: Path, monkeypatch: p
 
     def remembered(wanted: Any, **options: Any) -> Any:
         asked.append((wanted, options))
-        return carrying_out.Result(Path("out"), {"loss": 1.5})
+        return carrying_out.TrainingResult(Path("out"), {"loss": 1.5})
 
-    monkeypatch.setattr(carrying_out, "train", remembered)
+    monkeypatch.setattr(train_model, "carry_out", remembered)
     assert run(recipe, "--minutes", "0.5", "--output", "true", "--quiet", "--plot", "--resume").exit_code == 0
     [(wanted, options)] = asked
     assert (wanted.schedule.minutes, wanted.schedule.steps) == (0.5, None)

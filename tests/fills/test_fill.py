@@ -215,7 +215,7 @@ def test_what_is_wrong_is_quoted():
         ("s0 [MASK]", {"k": 0}, "k=0"),
         ("s0 [MASK] [MASK]", {"beam": 0}, "beam=0"),
         ("s0 [MASK] [MASK]", {"method": "agg"}, "no joint construction 'agg'.*'ag'"),
-        ("[MASK] [MASK] [MASK]", {"method": "hcb"}, "3 masks have a joint by 'ag' only, not by 'hcb'"),
+        ("[MASK] [MASK] [MASK]", {"method": "hcb"}, "3 places have a joint by 'ag' only, not by 'hcb'"),
         ("[MASK] [MASK] [MASK]", {"method": "hcb", "beam": 2}, "ag or stationary, not by 'hcb'"),
         ("[MASK] [MASK] [MASK]", {"beam": 2, "boxx": 3}, "no option 'boxx': it takes box, weights.*'box'"),
         ("[MASK] [MASK]", {"beam": 2, "candidates": 3}, "a beam chooses its own candidates"),

@@ -256,7 +256,7 @@ def test_what_is_wrong_is_quoted(found):
         (lambda: found.conditional(3, {}), "no place 3: they are numbered 0 to 2"),
         (lambda: found.conditional(1, {1: "s0"}), "both asked and shown"),
         (lambda: found.text("s0 s1"), "not a list of 3 tokens"),
-        (lambda: found.top(0), r"top\(n=0\)"),
+        (lambda: found.top(0), "n=0: give a whole number"),
     ):
         with pytest.raises(besag.BesagError, match=message):
             call()

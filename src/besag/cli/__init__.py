@@ -24,6 +24,7 @@ from besag.cli.eval import evaluate
 from besag.cli.fill import fill
 from besag.cli.joint import joint
 from besag.cli.lengths import lengths
+from besag.cli.marginals import marginals
 from besag.cli.methods import methods
 from besag.cli.models import models
 from besag.cli.pairs import pairs
@@ -43,6 +44,7 @@ app = typer.Typer(
 )
 for command in (
     score,
+    marginals,
     choose,
     fill,
     sample,

@@ -1,16 +1,11 @@
 """`besag train RECIPE.toml`, and what goes with it: `init` writes a recipe, `check` only says what a run would be,
-`curves` draws runs together. Thin: everything is done by `besag.training`, and evaluated by `besag.evaluation`.
+`curves` draws runs together. Thin: a run is that of `besag.train`.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
-import signal
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,8 +18,7 @@ from besag.cli.writing import check_output
 from besag.errors import BesagError, nearest
 
 if TYPE_CHECKING:
-    from besag.training.recipe import Recipe
-    from besag.training.run import Result
+    from besag.training.run import TrainingResult
 
 RUN = "run"
 
@@ -89,13 +83,16 @@ def run(
     Several GPUs: torchrun --nproc-per-node 2 -m besag train recipe.toml. Ctrl-C ends the run after its step, with a
     checkpoint; --resume goes on from there.
     """
-    wanted = _read(recipe, set_, minutes, output, plot)
-    with _stoppable() as stop:
-        from besag.training.run import train
+    from besag.train_model import train
 
-        result = train(
-            wanted, resume=resume, monitor=_monitor, stop=stop, command=_command(recipe, set_, minutes), quiet=quiet
-        )
+    result = train(
+        recipe,
+        _changes(set_, minutes, plot),
+        output=output,
+        resume=resume,
+        quiet=quiet,
+        command=_command(recipe, set_, minutes),
+    )
     if not result.finished:
         said = shlex.join(["besag", "train", recipe, *_repeated(set_, minutes, output), "--resume"])
         say(f"stopped after step {result.step:,}, with a checkpoint; go on with: {said}")
@@ -139,9 +136,10 @@ def check(recipe: RecipeFile, set_: Set = None, minutes: Minutes = None, output:
 
     The data is tokenised into the cache, where the run will find it.
     """
+    from besag.training.recipe import recipe_of
     from besag.training.run.forecast import forecast
 
-    for name, said in forecast(_read(recipe, set_, minutes, output, plot=None)):
+    for name, said in forecast(recipe_of(recipe, _changes(set_, minutes), output=output)):
         print(f"{name:<16} {said}")
     return 0
 
@@ -175,14 +173,11 @@ def curves(
 # ---- parts
 
 
-def _read(path: str, changes: list[str] | None, minutes: float | None, output: str | None, plot: bool | None) -> Recipe:
-    from besag.training.recipe import read
-
+def _changes(changes: list[str] | None, minutes: float | None, plot: bool | None = None) -> list[str]:
+    """What the options change, as the keys of the recipe that they are short for."""
     given = list(changes or ())
     given += [f"schedule.minutes={minutes}"] if minutes is not None else []
-    given += [f"run.plot={str(plot).lower()}"] if plot is not None else []
-    file = os.path.join(path, "recipe.toml") if os.path.isdir(path) else path
-    return read(file, given, output=output)
+    return given if plot is None else [*given, f"run.plot={str(plot).lower()}"]
 
 
 def _repeated(changes: list[str] | None, minutes: float | None, output: str | None) -> list[str]:
@@ -208,46 +203,9 @@ def _names(runs: list[str]) -> list[str]:
     return ["/".join(part[-depth:]) for part in parts]
 
 
-def _monitor(built: Any) -> Any:
-    """What evaluates during the run, made once everything else is."""
-    from besag.evaluation.monitor import Monitor
-
-    return Monitor(built.recipe, built.vocabulary, built.valid, purpose=built.objective.purpose)
-
-
-def _tell(result: Result) -> None:
+def _tell(result: TrainingResult) -> None:
     if int(os.environ.get("RANK", 0)):
         return  # one of several processes says it
     for name, value in result.metrics.items():
         print(f"{name:<24} {value:,}" if isinstance(value, int) else f"{name:<24} {value:,.6g}")
-    say(f"the model is in {result.folder / 'model'}; its README.md says how it was made")
-
-
-class _Stop:
-    """Ctrl-C during training: end after this step. Before training begins, and the second time, it ends at once."""
-
-    def __init__(self) -> None:
-        self._training = self._asked = False
-
-    def __call__(self) -> bool:
-        self._training = True
-        return self._asked
-
-    def arrived(self, number: int, frame: object) -> None:
-        if not self._training or self._asked:
-            raise KeyboardInterrupt
-        self._asked = True
-        print("\nending after this step, with a checkpoint (Ctrl-C again: at once)", file=sys.stderr)
-
-
-@contextmanager
-def _stoppable() -> Iterator[_Stop]:
-    stop = _Stop()
-    if threading.current_thread() is not threading.main_thread():  # signals reach the main thread only
-        yield stop
-        return
-    before = signal.signal(signal.SIGINT, stop.arrived)
-    try:
-        yield stop
-    finally:
-        signal.signal(signal.SIGINT, before)
+    say(f"the model is in {result.model}; its README.md says how it was made")

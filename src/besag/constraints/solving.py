@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import torch
 
+from besag.checks import whole_number
 from besag.conditionals.contract import require_both_sides
 from besag.constraints.conflicts import begin
 from besag.constraints.constraint import Constraint, refuse_strangers
@@ -101,11 +102,9 @@ def solve(
     refuse_strangers(constraints)
     refuse_unknown("order", order, ORDERS)
     Drawing(temperature, top_k)
-    for name, value in (("solutions", solutions), ("budget", budget)):
-        if value is None and name == "solutions":
-            continue
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise BesagError(f"{name}={value!r}: give a whole number of at least 1")
+    whole_number(budget, "budget")
+    if solutions is not None:
+        whole_number(solutions, "solutions")
     if sample and solutions is None:
         raise BesagError("solutions=None asks for all there are, and sample=True for draws: say how many draws")
     sheet = text if isinstance(text, Sheet) else template(model, text) if isinstance(text, str) else blank(model, text)

@@ -22,17 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag import noise
+from besag.checks import whole_number
 from besag.conditionals.contract import require_both_sides
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError, nearest
 from besag.fills.beam import beam_search
 from besag.joints import block_show
-from besag.joints.asking import unaries
 from besag.joints.block import block_joint
 from besag.joints.block_asking import affordable
-from besag.joints.candidates import Candidates, Kind, automatic, outcome_ids, read_words, shown
-from besag.joints.pair import PairJoint
-from besag.joints.registry import CONSTRUCTIONS, construction
+from besag.joints.candidates import Candidates, Kind, outcome_ids, read_words, shown
+from besag.joints.joint import pair_joint, refuse_method
+from besag.joints.registry import CONSTRUCTIONS
 from besag.places.filling import Filling, filled
 from besag.places.places import Places, Token, find
 from besag.reductions import Row
@@ -139,8 +139,8 @@ def fill(
     """
     model = engine.conditionals
     for name, value in (("k", k), ("beam", beam)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise BesagError(f"{name}={value!r}: give a whole number of at least 1")
+        if value is not None:
+            whole_number(value, name)
     if beam is not None and candidates != "auto":
         raise BesagError(f"beam={beam} and candidates={candidates!r}: a beam chooses its own candidates (box=…)")
     if beam is not None and sample:
@@ -218,27 +218,23 @@ class _Masks:
         return Found([(int(allowed[x]),) for x in best], log_probs.tolist(), self.exact(what, lost), lost)
 
     def two(self) -> Found:
-        model, candidates = self.engine.conditionals, self.candidates
-        if candidates == "auto":
-            candidates = automatic(model, self.places)
-        how = construction(self.method, **self.options)
-        pair = unaries(self.engine, self.places, outcomes=self.outcomes, candidates=candidates)
-        joint = PairJoint.build(self.places, pair, how, vocabulary=model.vocabulary, model=model.name, dtype=self.dtype)
+        joint = pair_joint(
+            self.engine, self.places, self.method, outcomes=self.outcomes, candidates=self.candidates, **self.options
+        )
+        pair = joint.unaries
         lost = pair.lost.hidden_a, pair.lost.hidden_b
         if self.seed is None:
             found = [((best.a.id, best.b.id), best.log_prob) for best in joint.top(self.k)]
         else:
             found = [((a.id, b.id), joint.log_prob(a, b)) for a, b in joint.sample(self.k, self.seed)]
-        what = f"all pairs of {len(pair.ids_a):,} {self.tokens}" if candidates == "all" else _sets(pair.shape)
+        everything = len(outcome_ids(self.engine.conditionals, self.outcomes))
+        whole = pair.shape == (everything, everything)
+        what = f"all pairs of {everything:,} {self.tokens}" if whole else _sets(pair.shape)
         ids, log_probs = [pair for pair, _ in found], [log_prob for _, log_prob in found]
         return Found(ids, log_probs, self.exact(what, lost), lost, joint.status)
 
     def several(self) -> Found:
-        if self.method != "ag":
-            masks = len(self.places.at)
-            raise BesagError(
-                f"{masks} masks have a joint by 'ag' only, not by {self.method!r} (a beam: by 'stationary')"
-            )
+        refuse_method(self.places, self.method)
         joint = block_joint(
             self.engine, self.places, outcomes=self.outcomes, candidates=self.candidates, **self.options
         )

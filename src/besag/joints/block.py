@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from besag import noise
 from besag.arrays import Ints
+from besag.checks import whole_number
 from besag.engine import Engine
 from besag.errors import BesagError, nearest
 from besag.joints import block_show
@@ -142,14 +143,14 @@ class BlockJoint:
 
     def top(self, n: int = 10) -> list[Filling]:
         """The n likeliest fillings, likeliest first."""
-        flat, n = self.log_probs.ravel(), min(_positive(n, "top"), self.log_probs.size)
+        flat, n = self.log_probs.ravel(), min(whole_number(n, "n"), self.log_probs.size)
         best = np.argpartition(-flat, n - 1)[:n]
         best = best[np.lexsort((best, -flat[best]))]
         return [self._filling(index) for index in zip(*np.unravel_index(best, self.log_probs.shape), strict=True)]
 
     def sample(self, n: int, seed: int = 0) -> list[tuple[Token, ...]]:
         """n independent fillings: draw i is the same however many are drawn."""
-        uniform = noise.uniform(seed, noise.DRAW, np.arange(_positive(n, "sample")))
+        uniform = noise.uniform(seed, noise.DRAW, np.arange(whole_number(n, "n")))
         cumulated = np.cumsum(np.exp(self.log_probs.ravel()))
         cells = np.searchsorted(cumulated, uniform * cumulated[-1], side="right")
         return [self._tokens(index) for index in zip(*np.unravel_index(cells, self.log_probs.shape), strict=True)]
@@ -237,9 +238,3 @@ def _sum_out(log_p: NDArray[np.float64], axes: Sequence[int]) -> NDArray[np.floa
 
 def _entropy(log_p: NDArray[np.float64]) -> float:
     return -float(np.where(np.isneginf(log_p), 0.0, np.exp(log_p) * np.where(np.isneginf(log_p), 0.0, log_p)).sum())
-
-
-def _positive(n: int, what: str) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise BesagError(f"{what}(n={n!r}): n is a whole number of at least 1")
-    return int(n)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag.arrays import Ints
+from besag.checks import is_whole
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Plan, Request
 from besag.errors import BesagError, nearest
@@ -69,7 +70,7 @@ def choose(
     ids = [allowed, allowed] if candidates == "all" else []
     if isinstance(candidates, Sequence) and not isinstance(candidates, str):
         ids = read_words(conditionals.vocabulary, places, allowed, candidates)
-    elif not ids and (isinstance(candidates, bool) or not isinstance(candidates, int) or candidates < 1):
+    elif not ids and not is_whole(candidates):
         raise BesagError(f"candidates={candidates!r}: give how many, 'all', or a list of words for each place.")
     hide_both, row = shown(conditionals, places), np.zeros(2, np.int64)
     hidden = (yield Request((Row(),), hide_both, row, np.array(places.at)))["row"]  # (2, V)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from besag import noise
+from besag.checks import whole_number
 from besag.errors import BesagError, nearest
 from besag.joints import pair_plot, pair_show, passes
 from besag.joints.comparison import Comparison
@@ -146,13 +147,13 @@ class PairJoint:
 
     def top(self, n: int = 10) -> list[Pair]:
         """The n likeliest pairs, likeliest first."""
-        _, rows, columns = passes.top(self.unaries, self.built.law, _positive(n, "top"))
+        _, rows, columns = passes.top(self.unaries, self.built.law, whole_number(n, "n"))
         found = [self._pair(x, y) for x, y in zip(rows.tolist(), columns.tolist(), strict=True)]
         return sorted(found, key=lambda pair: -pair.log_prob)  # a number alone may round otherwise than in a block
 
     def sample(self, n: int, seed: int = 0) -> list[tuple[Token, Token]]:
         """n independent pairs, each by two numbers of `noise`: draw i is the same however many are drawn."""
-        draw = np.arange(_positive(n, "sample"))
+        draw = np.arange(whole_number(n, "n"))
         first, second = (noise.uniform(seed, noise.DRAW, draw, part) for part in range(2))  # (n,), (n,)
         x = _inverse(self.marginals[0], first)
         y = np.empty_like(x)
@@ -198,7 +199,7 @@ class PairJoint:
 
     def plot(self, ax: Axes | None = None, n: int = 12) -> Axes:
         """q over the n likeliest tokens of each place as a heatmap, with the marginals on its sides."""
-        return pair_plot.draw(self, ax, _positive(n, "plot"))
+        return pair_plot.draw(self, ax, whole_number(n, "n"))
 
     def __repr__(self) -> str:
         return pair_show.table(self)
@@ -266,9 +267,3 @@ def _numpy(values: Tensor) -> NDArray[np.float64]:
 
 def _one(index: int) -> slice:
     return slice(int(index), int(index) + 1)
-
-
-def _positive(n: int, what: str) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise BesagError(f"{what}(n={n!r}): n is a whole number of at least 1")
-    return int(n)

@@ -11,13 +11,12 @@ for is kept. Knows no chain.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from besag.checks import is_number, whole_number
 from besag.conditionals.contract import Questions
 from besag.engine import Engine
 from besag.errors import BesagError
@@ -25,10 +24,6 @@ from besag.hardware import send
 from besag.reductions import Chunk, invert
 
 COLDEST = 1e-30  # and its inverse the hottest: beyond, single precision divides by nothing
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -40,14 +35,14 @@ class Drawing:
     top_p: float | None = None
 
     def __post_init__(self) -> None:
-        if not _number(self.temperature) or not COLDEST <= self.temperature <= 1 / COLDEST:
+        if not is_number(self.temperature) or not COLDEST <= self.temperature <= 1 / COLDEST:
             raise BesagError(
                 f"temperature={self.temperature!r}: give a number above 0; 1 draws from the model's own law, and the "
                 "nearer to 0, the more surely the likeliest token is taken"
             )
-        if self.top_k is not None and (not isinstance(self.top_k, int | np.integer) or self.top_k < 1):
-            raise BesagError(f"top_k={self.top_k!r}: keep at least 1 token, or None to keep all")
-        if self.top_p is not None and (not _number(self.top_p) or not 0 < self.top_p <= 1):
+        if self.top_k is not None:
+            whole_number(self.top_k, "top_k", right="keep at least 1 token, or None to keep all")
+        if self.top_p is not None and (not is_number(self.top_p) or not 0 < self.top_p <= 1):
             raise BesagError(f"top_p={self.top_p!r}: the share of probability to keep is above 0 and at most 1")
 
     @property

@@ -5,8 +5,9 @@ Noise belongs to a chain by its number, so neither the other chains nor their le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from besag import noise as counters
+from besag.checks import whole_number
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Engine
 from besag.errors import BesagError
@@ -25,6 +27,7 @@ from besag.results.words import quoted
 from besag.samplers.chain import Chain
 from besag.samplers.editing.rewrite import Spot
 from besag.samplers.kernel import START, Kernel, Noise
+from besag.samplers.kernel import kernel as kernel_named
 from besag.samplers.recording import Recording
 from besag.samplers.run import Trace, walk
 from besag.samplers.sheet import Sheet, allowed_tokens, blank, template
@@ -37,7 +40,7 @@ Allow: TypeAlias = Callable[[Conditionals, Sheet], Tensor]  # (L, V): which toke
 def sample(
     engine: Engine,
     text: str | None,
-    kernel: Kernel,
+    kernel: str | Kernel = "gibbs",
     *,
     chains: int = 4,
     steps: int | None = None,
@@ -53,23 +56,78 @@ def sample(
     watch: Watch | None = None,
     record: str | Path | None = None,
     resume: bool = False,
+    **options: Any,
 ) -> Chain:
     """Run chains on the free places of a text, or, without one, on `length` places from nothing.
 
     `allow` says what may stand where so that the `constraints` hold. `watch` is shown the
     texts after every step. `record` is a file for what they say on the way, from which `resume` goes on; the chain that
-    is returned then tells of the steps made now.
+    is returned then tells of the steps made now. Further options belong to the kernel.
     """
     conditionals = engine.conditionals
+    kernel = _kernel(kernel, options)
     require_both_sides(conditionals, "a kernel")
-    if not _whole(chains):
-        raise BesagError(f"chains={chains!r}: run at least 1 chain.")
-    if steps is not None and not _whole(steps):
-        raise BesagError(f"steps={steps!r}: make at least 1 step.")
-    if every is not None and not _whole(every):
-        raise BesagError(f"every={every!r}: keep the text of every step (1), every second (2), …, or of none (None).")
+    _refuse_numbers(chains, steps, every, seed)
+    _refuse_misfits(text, length, free, keep, end, constraints, outcomes)
+    of = lengths(0 if length is None else length, chains, seed)  # the sheet of each chain; a text is one for all
+    sheets = {
+        n: blank(conditionals, n, end=end, long=kernel.long)
+        if text is None
+        else template(conditionals, text, free=free, keep=keep, long=kernel.long)
+        for n in np.unique(of).tolist()
+    }
+    if record is not None and len(sheets) > 1:
+        raise BesagError("chains of several lengths cannot be recorded into one file: give one length.")
+    if resume and record is None:
+        raise BesagError("resume=True goes on with a recorded run: say which file (record=…).")
+    about = {
+        "kernel": label(kernel), "text": text, "end": end, "chains": int(chains), "seed": int(seed),
+        "model": conditionals.name, "free": list(next(iter(sheets.values())).at), "every": int(every or 1),
+        "outcomes": outcomes, "constraints": list(map(str, constraints)),
+    }  # fmt: skip
+    parts = []
+    with ExitStack() as stack:
+        bar = stack.enter_context(closing(engine.bar(len(sheets) * steps if steps else None, "step")))
+        file = stack.enter_context(Recording(record, about=about, every=every or 1, resume=resume)) if record else None
+        for key, sheet in sheets.items():
+            members = np.flatnonzero(of == key)
+            allowed = allow(conditionals, sheet) if allow else allowed_tokens(conditionals, outcomes)
+            run = _Run(engine, kernel, sheet, members, Noise(seed, torch.from_numpy(members)), allowed, Trace(every))
+            for _ in run.walk(steps, file, watch):
+                bar.update()
+            parts.append(run)
+    return _chain(engine, text, kernel, seed, parts, chains)
+
+
+def _kernel(kernel: str | Kernel, options: dict[str, Any]) -> Kernel:
+    if not isinstance(kernel, Kernel):
+        return kernel_named(kernel, **options)
+    if options:
+        raise BesagError(f"{', '.join(options)}: a kernel that is made already has its options; give its name instead")
+    return kernel
+
+
+def _refuse_numbers(chains: object, steps: object, every: object, seed: object) -> None:
+    whole_number(chains, "chains", right="run at least 1 chain.")
+    if steps is not None:
+        whole_number(steps, "steps", right="make at least 1 step.")
+    if every is not None:
+        right = "keep the text of every step (1), every second (2), …, or of none (None)."
+        whole_number(every, "every", right=right)
     if not isinstance(seed, int | np.integer):
         raise BesagError(f"seed={seed!r}: give a whole number.")
+
+
+def _refuse_misfits(
+    text: object,
+    length: object,
+    free: object,
+    keep: Sequence[Spot],
+    end: str,
+    constraints: Sequence[object],
+    outcomes: str,
+) -> None:
+    """What is said of a text, and what of a length, do not go together."""
     if text is not None and not isinstance(text, str):
         raise BesagError(f"{text!r} is no text: give one text; chains are what there may be many of.")
     if (text is None) == (length is None):
@@ -81,48 +139,36 @@ def sample(
         raise BesagError(f"end={end!r} closes a text from nothing; write it into {quoted(text)}.")
     if constraints and outcomes != "text":
         raise BesagError(f"constraints are on text, and outcomes={outcomes!r} draws special tokens too: leave one out.")
-    if text is not None:
-        sheets = {0: template(conditionals, text, free=free, keep=keep, long=kernel.long)}
-        of = np.zeros(chains, dtype=np.int64)
-    else:
-        assert length is not None
-        of = lengths(length, chains, seed)
-        sheets = {n: blank(conditionals, n, end=end, long=kernel.long) for n in np.unique(of).tolist()}
-    if record is not None and len(sheets) > 1:
-        raise BesagError("chains of several lengths cannot be recorded into one file: give one length.")
-    if resume and record is None:
-        raise BesagError("resume=True goes on with a recorded run: say which file (record=…).")
-    about = {
-        "kernel": label(kernel), "text": text, "end": end, "chains": int(chains), "seed": int(seed),
-        "model": conditionals.name, "free": list(next(iter(sheets.values())).at), "every": int(every or 1),
-        "outcomes": outcomes,
-        "constraints": list(map(str, constraints)),
-    }  # fmt: skip
-    parts = []
-    with ExitStack() as stack:
-        bar = stack.enter_context(closing(engine._bar(len(sheets) * steps if steps else None, "step")))
-        file = record and stack.enter_context(Recording(record, about=about, every=every or 1, resume=resume))
-        for key, sheet in sheets.items():
-            members = np.flatnonzero(of == key)
-            noise, trace = Noise(seed, torch.from_numpy(members)), Trace(every)
-            few = allow(conditionals, sheet) if allow else allowed_tokens(conditionals, outcomes)
-            canvas = sheet.canvas(conditionals, len(members), few)
-            begun = file.begin(lambda c=canvas, n=noise: kernel.init(engine, n, c)) if file else None  # type: ignore[misc]
-            for state, info in walk(engine, kernel, canvas, noise, steps, begun):
-                texts = partial(_texts, sheet, state.ids)
-                trace.add(state, info)
-                if file and state is not begun:
-                    file.add(state, info, texts, members.tolist())
-                if watch is not None:
-                    watch(state.step, members.tolist(), texts)
-                bar.update(info is not None)
-            parts.append((members, sheet, state.ids.numpy(force=True), trace))
-    return _chain(engine, text, kernel, seed, parts, chains)
 
 
-def _whole(value: object) -> bool:
-    """Is it a whole number, 1 or more?"""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
+@dataclass
+class _Run:
+    """The chains of one sheet, which move together."""
+
+    engine: Engine
+    kernel: Kernel
+    sheet: Sheet
+    members: NDArray[np.int64]  # the numbers of these chains among all
+    noise: Noise
+    allowed: Tensor | None
+    trace: Trace
+    ids: NDArray[np.int64] = field(init=False)  # (C, L) where they ended
+
+    def walk(self, steps: int | None, file: Recording | None, watch: Watch | None) -> Iterator[None]:
+        """Make the steps, and say when each is made."""
+        numbers = self.members.tolist()
+        canvas = self.sheet.canvas(self.engine.conditionals, len(numbers), self.allowed)
+        begun = file.begin(lambda: self.kernel.init(self.engine, self.noise, canvas)) if file else None
+        for state, info in walk(self.engine, self.kernel, canvas, self.noise, steps, begun):
+            texts = partial(_texts, self.sheet, state.ids)
+            self.trace.add(state, info)
+            if file and state is not begun:
+                file.add(state, info, texts, numbers)
+            if watch is not None:
+                watch(state.step, numbers, texts)
+            if info is not None:
+                yield
+        self.ids = state.ids.numpy(force=True)
 
 
 def _texts(sheet: Sheet, ids: Tensor) -> list[str]:
@@ -142,11 +188,11 @@ def _chain(
     text: str | None,
     kernel: Kernel,
     seed: int,
-    parts: list[tuple[NDArray[np.int64], Sheet, NDArray[np.int64], Trace]],
+    parts: list[_Run],
     chains: int,
 ) -> Chain:
     steps = np.zeros(chains, dtype=np.int64)
-    told = [(members, trace.numbers()) for members, _, _, trace in parts]
+    told = [(part.members, part.trace.numbers()) for part in parts]
     longest = max((values.shape[1] for _, named in told for values in named.values()), default=0)
     numbers: dict[str, NDArray[np.float64]] = {}
     for members, named in told:
@@ -156,9 +202,10 @@ def _chain(
             whole[members, : values.shape[1]] = values
     found: dict[int, tuple[Any, ...]] = {}
     vocabulary = engine.conditionals.vocabulary
-    for members, sheet, ids, trace in parts:
-        kept = trace.sequences() if trace.ids else np.zeros((len(members), 0, 1), dtype=np.int64)
-        for chain, row, own in zip(members.tolist(), ids, kept, strict=True):
+    for part in parts:
+        sheet, count = part.sheet, len(part.members)
+        kept = part.trace.sequences() if part.trace.ids else np.zeros((count, 0, 1), dtype=np.int64)
+        for chain, row, own in zip(part.members.tolist(), part.ids, kept, strict=True):
             tokens, *kept_tokens = (tuple(vocabulary.token(one[at]) for at in sheet.at) for one in (row, *own))
             found[chain] = sheet.write(row), tokens, row, tuple(map(sheet.write, own)), tuple(kept_tokens)
     in_order: Any = list(zip(*(found[chain] for chain in range(chains)), strict=True))
@@ -166,11 +213,11 @@ def _chain(
         texts=in_order[0],
         tokens=in_order[1],
         ids=in_order[2],
-        unknown=max(sheet.encoded.unknown for _, sheet, _, _ in parts),
+        unknown=max(part.sheet.encoded.unknown for part in parts),
         template=text,
         numbers=numbers or {"passes": np.zeros((chains, 0))},
         steps=steps,
-        kept_steps=max((tuple(trace.steps) for *_, trace in parts), key=len),
+        kept_steps=max((tuple(part.trace.steps) for part in parts), key=len),
         kept=in_order[3],
         kept_tokens=in_order[4],
         kernel=label(kernel),

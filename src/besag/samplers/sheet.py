@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from besag.checks import whole_number
 from besag.conditionals.contract import Conditionals
 from besag.diagnostics.reading import encode
 from besag.errors import BesagError, nearest
@@ -107,9 +108,8 @@ def _named(vocabulary: Vocabulary, text: str, spots: Sequence[Spot]) -> list[int
 
 def blank(conditionals: Conditionals, length: int, *, end: str = "", long: bool = False) -> Sheet:
     """n free places and nothing else; `end` is text that closes every sample, such as a full stop."""
-    if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1:
-        raise BesagError(f"length={length!r}: give the number of tokens to draw, at least 1.")
-    sheet = template(conditionals, masks(conditionals.vocabulary, int(length)) + end, long=long)
+    length = whole_number(length, "length", right="give the number of tokens to draw, at least 1.")
+    sheet = template(conditionals, masks(conditionals.vocabulary, length) + end, long=long)
     if len(sheet.at) != length:
         raise BesagError(f"{conditionals.name!r} reads {length} masks as {len(sheet.at)}: write a text with masks.")
     return sheet

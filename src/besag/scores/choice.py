@@ -1,16 +1,24 @@
-"""A choice among options for one slot of a text."""
+"""A choice among options for one slot of a text.
+
+Knows slots and which score compares what. Refuses to know how a text is scored (`scoring.py`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from besag.errors import BesagError
+from besag.engine import Engine
+from besag.errors import BesagError, nearest
+from besag.scores.registry import Method
 from besag.scores.score import Score
+from besag.scores.scoring import score as scored
 from besag.scores.show import REASONS
+from besag.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -68,3 +76,37 @@ class Choice:
         lines = [f"{option:<{width}}  {value:10.4f}  {share:7.2%}" for option, value, share in rows]
         how = f"{self.scores[0].method}, {self.reduction} over the {self.of}"
         return "\n".join([*lines, f"{how}; share among these {len(self.options)} options"])
+
+
+def choose(
+    engine: Engine,
+    text: str,
+    options: Sequence[str],
+    method: str | Method | None = None,
+    *,
+    of: Literal["sentence", "option"] = "sentence",
+    reduction: Literal["sum", "mean"] = "sum",
+    **scoring: Any,
+) -> Choice:
+    """Options for the slot of a text, by the score of the whole filled text or of the option alone given the rest."""
+    if isinstance(options, str) or not options:
+        raise BesagError(f"choose needs a list of options, not {options!r}")
+    if of not in ("sentence", "option"):
+        raise BesagError(f"of={of!r}: compare 'sentence' or 'option'.{nearest(of, ['sentence', 'option'])}")
+    before, after = _around_slot(engine.conditionals.vocabulary, text)
+    method = method or ("word_l2r" if of == "sentence" else "chain")
+    if of == "sentence":
+        scores = scored(engine, [before + option + after for option in options], method, **scoring)
+    else:
+        scores = scored(engine, list(options), method, prefix=before, suffix=after, separator="", **scoring)
+    return Choice.among(list(options), scores, of, reduction)
+
+
+def _around_slot(vocabulary: Vocabulary, text: str) -> tuple[str, str]:
+    """The text before and after its one slot."""
+    slots = [slot for slot in (vocabulary.mask_token, "[MASK]", "{}") if slot and slot in text]
+    if not slots or text.count(slots[0]) != 1:
+        mark = vocabulary.mask_token or "{}"
+        raise BesagError(f"{text!r} needs exactly one slot for the options: write {mark!r} or '{{}}' where they go")
+    before, after = text.split(slots[0])
+    return before, after

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from besag.checks import whole_number
 from besag.errors import BesagError
 
 KIND = "besag length model"
@@ -134,13 +135,7 @@ class LengthModel:
 
 
 def _checked(n: int) -> int:
-    try:
-        whole = operator.index(n)
-    except TypeError as problem:
-        raise BesagError(f"a length is a whole number of tokens, not {n!r}") from problem
-    if whole < 1:
-        raise BesagError(f"a length is at least 1 token, not {whole}")
-    return whole
+    return whole_number(n, "n", right="a length is a whole number of tokens, at least 1")
 
 
 def _log_negative_binomial(n: int, shape: float, mean: float) -> float:

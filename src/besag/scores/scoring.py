@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
+from typing import Any, overload
 
 import numpy as np
 
@@ -20,11 +21,52 @@ from besag.results.words import quoted
 from besag.scores.length import LengthModel
 from besag.scores.passage import Parts, Passage, run_of
 from besag.scores.registry import FIXED_LENGTH, Method
-from besag.scores.score import Score
+from besag.scores.registry import method as method_named
+from besag.scores.score import Score, parse_base
 from besag.scores.show import REASONS
 from besag.vocabulary import Context, Encoded, WordPolicy
 
 ENCODED_TOGETHER = 512  # texts handed to the tokenizer at a time
+
+
+@overload
+def score(engine: Engine, texts: str, method: str | Method = ..., **options: Any) -> Score: ...
+@overload
+def score(
+    engine: Engine, texts: list[str] | tuple[str, ...], method: str | Method = ..., **options: Any
+) -> list[Score]: ...
+@overload
+def score(
+    engine: Engine, texts: Iterable[str | Idle], method: str | Method = ..., **options: Any
+) -> Iterator[Score]: ...
+def score(
+    engine: Engine,
+    texts: str | Iterable[str | Idle],
+    method: str | Method = "pll",
+    *,
+    words: WordPolicy = "tokenizer",
+    prefix: Context = "",
+    suffix: Context = "",
+    separator: str = " ",
+    base: str | float = "e",
+    rank: bool = False,
+    entropy: bool = False,
+    lengths: LengthModel | None = None,
+    strict: bool = False,
+    **options: Any,
+) -> Score | list[Score] | Iterator[Score]:
+    """One `Score` of a text, a list for a list, and for any other iterable an iterator that streams, in order."""
+    if isinstance(texts, str) and not isinstance(words, str):
+        words = [words]  # type: ignore[list-item]
+    scoring = Scoring(
+        engine.conditionals, method if isinstance(method, Method) else method_named(method, **options),
+        words, prefix, suffix, separator, parse_base(base), rank, entropy, lengths, strict,
+    )  # fmt: skip
+    if isinstance(texts, str):
+        return next(scoring.run(engine, [texts]))
+    if isinstance(texts, list | tuple):
+        return list(scoring.run(engine, texts, len(texts)))
+    return scoring.run(engine, texts)
 
 
 @dataclass

@@ -17,12 +17,12 @@ from tests.training.run.test_checkpoint import small_disk
 import besag
 from besag.conditionals.tilt import load_tilt
 from besag.errors import BesagError
-from besag.training.run import Result, logs, train, trainer
+from besag.training.run import TrainingResult, logs, train, trainer
 from besag.training.run.build import build
 from besag.training.run.checkpoint import Checkpoints
 
 
-def run(folder: Path, changes: dict[str, Any] | None = None, **how: Any) -> Result:
+def run(folder: Path, changes: dict[str, Any] | None = None, **how: Any) -> TrainingResult:
     return train(a_run.small(folder, changes), quiet=True, **how)
 
 

@@ -28,7 +28,6 @@ import math
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,6 +37,7 @@ from torch import Tensor
 
 from besag import noise
 from besag.arrays import Floats, Ints
+from besag.checks import is_number, whole_number
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Answers, Engine, Plan, Request
 from besag.errors import BesagError
@@ -78,10 +78,6 @@ def augment(engine: Engine, texts: str | Sequence[str], **options: Any) -> Augme
     return Augmentation(rows, how.guard(conditionals), how.seed, conditionals.name, dtype, shared)
 
 
-def _number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
 @dataclass(frozen=True)
 class Augmenting:
     """The options, checked; `run` streams over any number of texts in constant memory."""
@@ -101,10 +97,8 @@ class Augmenting:
 
     def __post_init__(self) -> None:
         for name in ("copies", "rounds", "together"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise BesagError(f"{name}={value!r}: give a whole number, at least 1")
-        if not _number(self.share) or not 0 < self.share <= 1:
+            whole_number(getattr(self, name), name)
+        if not is_number(self.share) or not 0 < self.share <= 1:
             raise BesagError(f"share={self.share!r}: the share of words to change is above 0 and at most 1")
         if isinstance(self.keep, str):
             raise BesagError(f"keep={self.keep!r}: give a list of words, as [{self.keep!r}]")
@@ -113,7 +107,7 @@ class Augmenting:
         for phrase in self.keep:
             if not isinstance(phrase, str) or not phrase.strip():
                 raise BesagError(f"keep names words of the text; {phrase!r} is none")
-        if self.similarity is not None and not (_number(self.similarity) and -math.inf < self.similarity < math.inf):
+        if self.similarity is not None and not (is_number(self.similarity) and -math.inf < self.similarity < math.inf):
             raise BesagError(f"similarity={self.similarity!r}: give the least similarity to accept, or None for none")
         if self.measure is not None and not callable(self.measure):
             raise BesagError(f"measure={self.measure!r}: give a function of two texts, or None for the model's own")

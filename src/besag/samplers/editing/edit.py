@@ -32,7 +32,6 @@ import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,6 +40,7 @@ from torch import Tensor
 
 from besag import noise
 from besag.arrays import Floats, Ints
+from besag.checks import is_number, whole_number
 from besag.conditionals.contract import Conditionals
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError
@@ -140,7 +140,7 @@ class Inversion:
                 f"this noise was recorded with {self.model!r} ({self.noise.shape[1]:,} tokens); "
                 f"{conditionals.name!r} ({conditionals.width:,}) would read it wrongly"
             )
-        if not _number(strength) or not 0 <= strength <= 1:
+        if not is_number(strength) or not 0 <= strength <= 1:
             raise BesagError(f"strength={strength!r}: 0 plays the recorded noise, 1 draws all of it anew")
         own = encode(conditionals, self.text)
         change = Rewrite.of(conditionals, own, changes or {})
@@ -279,10 +279,10 @@ def _invert(
     seed: int,
 ) -> Plan[Inversion]:
     _check_kept(keep)
-    if not _number(depth) or not 0 < depth <= 1:
+    if not is_number(depth) or not 0 < depth <= 1:
         raise BesagError(f"depth={depth!r}: the share of places hidden at a time is above 0 and at most 1")
-    if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 1):
-        raise BesagError(f"steps={steps!r}: reveal in at least 1 step, or None for one place at a time")
+    if steps is not None:
+        whole_number(steps, "steps", right="reveal in at least 1 step, or None for one place at a time")
     Drawing(temperature)
     encoded = encode(conditionals, text)
     places = free_places(conditionals, encoded, keep)
@@ -311,10 +311,6 @@ def _invert(
     uniform = noise.uniform(seed, DRAW, 0, places[:, None], np.arange(law.shape[1]))
     recorded = hindsight(law, token, top, uniform)
     return Inversion(encoded.text, encoded.ids, places, group, step, recorded, temperature, seed, conditionals.name)
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _check_kept(keep: Sequence[Spot]) -> None:

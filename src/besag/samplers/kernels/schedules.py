@@ -28,6 +28,7 @@ from math import expm1, log, pi
 import torch
 from torch import Tensor
 
+from besag.checks import whole_number
 from besag.errors import BesagError, nearest
 
 LEAST, MOST = 1e-5, 20.0  # σ of the geometric schedule, at t = 0 and t = 1
@@ -72,9 +73,7 @@ def schedule(name: str) -> Schedule:
 
 
 def checked_grid(grid: int) -> int:
-    if isinstance(grid, bool) or not isinstance(grid, int) or grid < 1:
-        raise BesagError(f"grid={grid!r}: time goes from 1 to 0 in so many equal steps, a whole number, at least 1")
-    return grid
+    return whole_number(grid, "grid", right="time goes from 1 to 0 in so many equal steps, a whole number, at least 1")
 
 
 def reveal_step(by: Schedule, uniform: Tensor, grid: int) -> Tensor:

@@ -25,6 +25,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from besag.checks import whole_number
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.samplers.drawing import Drawing, draw
@@ -54,8 +55,7 @@ class SemiAr(Kernel):
     top_p: float | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.window, bool) or not isinstance(self.window, int) or self.window < 1:
-            raise BesagError(f"window={self.window!r}: give how many tokens of text are seen at a time, at least 1")
+        whole_number(self.window, "window", right="give how many tokens of text are seen at a time, at least 1")
         if self.stride is not None and not 1 <= self.stride <= self.window:
             raise BesagError(
                 f"stride={self.stride!r}: a window of {self.window} moves on by 1 to {self.window} tokens, else places "

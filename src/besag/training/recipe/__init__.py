@@ -8,11 +8,12 @@ folder, so `read` and `to_toml(recipe, beside=folder)` undo each other.
 
 from __future__ import annotations
 
+import copy
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from besag.errors import BesagError
 from besag.training.recipe import checks as recipe_checks
@@ -178,6 +179,9 @@ MAY_CHANGE = frozenset({
 MAY_CHANGE_IN = ("evaluation.", "card.")  # everything
 
 
+Changes: TypeAlias = Sequence[str] | Mapping[str, Any]  # "masking.rate=0.4", or {"masking.rate": 0.4}
+
+
 class Difference(NamedTuple):
     key: str  # "masking.rate"
     before: Any
@@ -187,25 +191,49 @@ class Difference(NamedTuple):
         return f"{self.key} is {_said(self.now)}, and was {_said(self.before)}"
 
 
-def read(path: str | Path, overrides: Sequence[str] = (), *, output: str | None = None) -> Recipe:
-    """The recipe in a TOML file, with `overrides` "section.key=value" on top; everything is checked.
+def read(path: str | Path, overrides: Changes = (), *, output: str | Path | None = None) -> Recipe:
+    """The recipe in a TOML file, with `overrides` on top; everything is checked.
 
-    The value of an override is TOML; a bare word is a text, and nothing at all is the key's default. Its paths, and
-    `output` (run.output, taken as it is), are relative to the working folder.
+    An override is "section.key=value", where the value is TOML, a bare word is a text, and nothing at all is the key's
+    default; or they are a table {"section.key": value}. Their paths, and `output` (run.output, taken as it is), are
+    relative to the working folder.
     """
-    table = recipe_values.load(path)
-    where = os.path.dirname(path)
+    table, where = recipe_values.load(path), os.path.dirname(path)
 
     def here(name: str) -> str:
         return os.path.normpath(os.path.join(where, name))
 
     recipe_values.walk_paths(table, PATHS, PATHS_OR_NAMES, here, leads=lambda name: os.path.exists(here(name)))
-    given = [recipe_values.override(text) for text in overrides]
-    given += [(("run", "output"), output)] if output is not None else []
-    recipe_values.put(table, given, one_of=tuple(f"schedule.{name}" for name in recipe_checks.TOTALS))
+    _put(table, overrides, output)
     if isinstance(table.get("run", {}), dict) and "output" not in table.get("run", {}):
         table.setdefault("run", {})["output"] = here(Run.output)
     return of_table(table, str(path))
+
+
+def recipe_of(
+    source: Recipe | str | Path | Mapping[str, Any], changes: Changes = (), *, output: str | Path | None = None
+) -> Recipe:
+    """A recipe from whatever says one: itself, a file, the folder of a run, or a table of tables as a file has them."""
+    if isinstance(source, str | Path):
+        file = os.path.join(source, "recipe.toml") if os.path.isdir(source) else source
+        return read(file, changes, output=output)
+    if not isinstance(source, Recipe | Mapping):
+        raise BesagError(f"{source!r} is no recipe: give a file, the folder of a run, a table of tables or a Recipe")
+    table = recipe_values.as_table(source) if isinstance(source, Recipe) else copy.deepcopy(dict(source))
+    _put(table, changes, output)
+    return of_table(table, "the recipe")
+
+
+def _put(table: dict[str, Any], changes: Changes, output: str | Path | None) -> None:
+    if isinstance(changes, str):
+        raise BesagError(f"changes={changes!r}: give a list, [{changes!r}], or a table of keys and values")
+    given = (
+        [(tuple(key.split(".")), value) for key, value in changes.items()]
+        if isinstance(changes, Mapping)
+        else [recipe_values.override(text) for text in changes]
+    )
+    given += [(("run", "output"), str(output))] if output is not None else []
+    recipe_values.put(table, given, one_of=tuple(f"schedule.{name}" for name in recipe_checks.TOTALS))
 
 
 def of_table(table: dict[str, Any], source: str) -> Recipe:

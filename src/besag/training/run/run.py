@@ -29,11 +29,18 @@ Monitor = Callable[[Any, int], dict[str, float]]  # (model, step) → numbers by
 
 
 @dataclass(frozen=True)
-class Result:
+class TrainingResult:
+    """What came of a run; `besag.load(result.model)` loads the network."""
+
     folder: Path
     metrics: dict[str, float] = field(default_factory=dict)  # the last of each number in the log
     finished: bool = True  # False: it was stopped before its end, and can be resumed
     step: int = 0
+
+    @property
+    def model(self) -> Path:
+        """The folder of the trained network, written when the run is over."""
+        return self.folder / MODEL
 
 
 def train(
@@ -44,7 +51,7 @@ def train(
     stop: Callable[[], bool] | None = None,
     command: str = "",
     quiet: bool = False,
-) -> Result:
+) -> TrainingResult:
     """Train what the recipe says, into its output folder.
 
     `monitor`, given what was built, makes what evaluates: a function of the network and the step. `stop` is asked at
@@ -72,14 +79,14 @@ class _Run:
         self._make_monitor, self._stop = monitor, stop
         self._claim: Claim | None = None
 
-    def carry_out(self, device: torch.device, resume: bool) -> Result:
+    def carry_out(self, device: torch.device, resume: bool) -> TrainingResult:
         try:
             return self._carry_out(device, resume)
         finally:
             if self._claim is not None:
                 self._claim.release()
 
-    def _carry_out(self, device: torch.device, resume: bool) -> Result:
+    def _carry_out(self, device: torch.device, resume: bool) -> TrainingResult:
         from besag.training.run import logs
         from besag.training.run.build import build
         from besag.training.run.ranks import Ranks
@@ -89,7 +96,7 @@ class _Run:
         start = self._begin(resume)
         if start is not None and start.meta["over"] == list(recipe_checks.total(self.recipe)) and self._has_model():
             metrics = {name: number for row in logs.read(self.folder) for name, number in row.items()}
-            return Result(self.folder, metrics, True, start.step)
+            return TrainingResult(self.folder, metrics, True, start.step)
         self.built = build(self.recipe, device=device, ranks=self.ranks, resume=start is not None)
         self._refuse_other_text(start)
         self.monitor = None if self._make_monitor is None else self._make_monitor(self.built)
@@ -111,7 +118,7 @@ class _Run:
         finally:
             if self.log is not None:
                 self.log.close()
-        return Result(self.folder, self.metrics, self.loop.finished, progress.step)
+        return TrainingResult(self.folder, self.metrics, self.loop.finished, progress.step)
 
     # ---- the output folder
 

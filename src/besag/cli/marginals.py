@@ -1,0 +1,108 @@
+"""`besag marginals`: what may stand at each place of a text, given all the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from besag.cli import options as o
+from besag.cli.exits import UNSCORED, guarded, say
+from besag.cli.reading import inputs, records
+from besag.cli.tables import Layout
+from besag.cli.writing import choose_format, writer
+
+if TYPE_CHECKING:
+    from besag.scores.marginals import Marginals
+
+Inputs = Annotated[
+    list[str],
+    typer.Argument(metavar="INPUT", show_default=False, help="A text, a file of texts, or - for stdin."),
+]
+Candidates = Annotated[
+    str | None,
+    o.of_result("--candidates", help="Words of one token, A,C,D …: only these columns.", show_default=False),
+]
+Outcomes = Annotated[
+    Literal["text", "all"], o.of_result("--outcomes", help="Without --candidates: all tokens, or those of text.")
+]
+Wide = Annotated[bool, o.of_result("--wide", help="One row a place, one column a candidate.")]
+
+
+@guarded
+def marginals(
+    input: Inputs,
+    model: o.Model = None,
+    device: o.Device = None,
+    dtype: o.Dtype = None,
+    revision: o.Revision = None,
+    allow_pickle: o.AllowPickle = False,
+    untilt: o.Untilt = False,
+    prefix: o.Prefix = "",
+    suffix: o.Suffix = "",
+    separator: o.Separator = " ",
+    text: o.Text = False,
+    input_format: o.InputFormat = None,
+    column: o.Column = None,
+    header: o.Header = True,
+    candidates: Candidates = None,
+    outcomes: Outcomes = "all",
+    wide: Wide = False,
+    base: o.Base = "e",
+    format: o.Format = None,
+    output: o.Output = None,
+    force: o.Force = False,
+    batch_tokens: o.BatchTokens = None,
+    progress: o.Progress = None,
+) -> int:
+    """Log-probabilities of tokens at each place of a text, the place hidden and all others shown.
+
+    besag marginals "The dog ran into the house." --candidates dog,cat,man --wide
+
+    A row is a place and a candidate, with the effect of putting it there: log p(candidate) − log p(the text's own).
+    """
+    shape = choose_format(format, output)
+    out = writer(shape, output, force)
+    sources = inputs(input, as_text=text, layout=Layout(input_format, column, header, keep=False))
+
+    import besag
+
+    lm = besag.load(
+        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, untilt=untilt,
+        batch_tokens=batch_tokens, progress=progress,
+    )  # fmt: skip
+    numbers = [record for record in records(sources) if record is not None]
+    texts = (record.text for record in numbers)
+    words = None if candidates is None else [word.strip() for word in candidates.split(",")]
+    around = {"prefix": prefix, "suffix": suffix, "separator": separator}
+    unasked = 0
+    for record, found in zip(numbers, lm.marginals(texts, words, outcomes=outcomes, base=base, **around), strict=True):
+        if found.status != "ok":
+            unasked += 1
+            say(f"{record.where}: {found.facts[0]}")
+        elif shape == "table" and words is None:
+            print(found)
+        else:
+            for row in [found.to_dict()] if shape == "jsonl" else _rows(found, wide):
+                out.write({"text_id": record.number, **row}, {})
+    out.close()
+    return UNSCORED if unasked else 0
+
+
+def _rows(found: Marginals, wide: bool) -> Iterator[dict[str, Any]]:
+    effects = found.effects
+    for row, place in enumerate(found.places.tolist()):
+        about = {"place": place, "token": found.tokens[row]}
+        values = found.log_probs[row].tolist()
+        if wide:
+            own = {"own_log_prob": float(found.own[row]), "rank": int(found.rank[row])}
+            yield {
+                **about,
+                **own,
+                "entropy": float(found.entropy[row]),
+                **dict(zip(found.columns, values, strict=True)),
+            }
+            continue
+        for name, value, effect in zip(found.columns, values, effects[row].tolist(), strict=True):
+            yield {**about, "candidate": name, "log_prob": value, "effect": effect}
