@@ -57,7 +57,7 @@ def run(code: str, namespace: dict[str, Any], number: int, name: str) -> list[di
     last = tree.body.pop().value if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     with redirect_stdout(io.StringIO()) as said:
         exec(compile(tree, name, "exec", dont_inherit=True), namespace)
-        value = None if last is None else eval(compile(ast.Expression(last), name, "eval", dont_inherit=True), namespace)
+        value = last and eval(compile(ast.Expression(last), name, "eval", dont_inherit=True), namespace)
     outputs: list[dict[str, Any]] = []
     if said.getvalue():
         outputs.append({"name": "stdout", "output_type": "stream", "text": lines(said.getvalue())})

@@ -1,4 +1,4 @@
-"""docs/public.md says what is public: it is there, it is documented, and pages, examples and notebooks use nothing else."""
+"""docs/public.md says what is public: all of it is there and documented, and pages and examples use nothing else."""
 
 import importlib
 import json

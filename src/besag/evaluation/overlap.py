@@ -98,7 +98,21 @@ class Overlap:
 
 
 def overlap(corpus: Iterable[str | tuple[str, str]], texts: Sequence[str], *, length: int = LENGTH) -> Overlap:
-    """Which of `texts` stand in `corpus`, an iterable of documents, or of (document, where it comes from)."""
+    """Which texts stand in a corpus, word by word?
+
+    Args:
+        corpus: documents, or (document, where it comes from); streamed.
+        texts: to look for.
+        length: how many words in a row must be the same; all words, in a row, of a shorter text.
+
+    Returns:
+        An `Overlap`: which texts were seen, and where.
+
+    Example:
+        >>> corpus = ["It was late. The girl sees the dogs."]
+        >>> besag.overlap(corpus, ["The girl sees the dogs.", "The dogs run away."]).share
+        0.5
+    """
     if length < SHORTEST:
         raise BesagError(f"length={length}: runs of fewer than {SHORTEST} words stand everywhere")
     if isinstance(texts, str) or isinstance(corpus, str):
