@@ -6,16 +6,22 @@ PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test slow gpu lint bench docs clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.ready ## score a few sentences with the embedded model
+demo: $(VENV)/.demo ## score a few sentences with the embedded model
 	$(RUN)/python examples/demo.py
 
-test: $(VENV)/.ready ## the whole test suite
-	$(RUN)/python -m pytest -n $(WORKERS)
+test: $(VENV)/.ready ## the tests, but for the slow ones
+	$(RUN)/python -m pytest -n $(WORKERS) -m "not slow"
+
+slow: $(VENV)/.ready ## the slow tests
+	$(RUN)/python -m pytest -n $(WORKERS) -m slow
+
+gpu: $(VENV)/.ready ## the tests that need CUDA or Triton
+	$(RUN)/python -m pytest -m gpu
 
 lint: $(VENV)/.ready ## ruff, mypy (strict) and the layers
 	$(RUN)/ruff check .
@@ -39,9 +45,14 @@ $(RUN)/python:
 	    echo "Name a newer one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# torch first and alone: pip then takes the build that suits this machine, and what follows finds it installed.
-$(VENV)/.ready: pyproject.toml constraints.txt | $(RUN)/python
+# What the demo needs, and no developer's tools. torch first and alone: pip then takes the build that suits this
+# machine, and what follows finds it installed.
+$(VENV)/.demo: pyproject.toml constraints.txt | $(RUN)/python
 	$(PIP) "$$(grep '^torch==' constraints.txt)"
+	$(PIP) -c constraints.txt -e '.[plot]'
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.demo
 	$(PIP) -c constraints.txt -e '.[dev]'
 	@touch $@
 

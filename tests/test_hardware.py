@@ -1,17 +1,18 @@
-"""Devices and dtypes: what is chosen, what is refused, and what a dying child process leads to."""
+"""Devices, dtypes and threads: what is chosen, what is refused, and what a dying child process leads to."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
 from besag import hardware
 from besag.errors import BesagError
-from besag.hardware import DTYPES, choose_device, choose_dtype, cpu_failure, send
+from besag.hardware import DTYPES, PARAMETERS_A_THREAD, choose_device, choose_dtype, cpu_failure, few_threads, send
 
 
 @pytest.fixture(autouse=True)
@@ -157,3 +158,34 @@ def test_send_leaves_the_numbers_alone():
     assert send(here, torch.device("cpu")) is here
     if torch.cuda.is_available():
         assert torch.equal(send(here, torch.device("cuda")).cpu(), here)
+
+
+@pytest.fixture
+def four_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("four_threads")
+@pytest.mark.parametrize(
+    ("parameters", "threads"), [(0, 1), (PARAMETERS_A_THREAD, 2), (3 * PARAMETERS_A_THREAD, 4), (10**12, 4)]
+)
+def test_a_small_network_gets_few_threads_and_none_gets_more_than_there_were(parameters, threads):
+    with few_threads(parameters):
+        assert torch.get_num_threads() == threads
+    assert torch.get_num_threads() == 4
+
+
+@pytest.mark.usefixtures("four_threads")
+def test_two_who_lower_the_number_of_threads_at_once_leave_it_as_it_was():
+    def work(_: int) -> int:
+        for _ in range(50):
+            with few_threads(1):
+                pass
+        return torch.get_num_threads()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(work, range(8))) == {4}
+    assert torch.get_num_threads() == 4

@@ -1,4 +1,4 @@
-"""Where numbers are computed, and how precisely.
+"""Where numbers are computed, how precisely, and by how many threads.
 
 Knows devices and dtypes. Refuses to know models: it imports nothing but torch.
 """
@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 import torch
@@ -31,6 +34,11 @@ DTYPES = {
     "double": torch.float64,
 }
 LOW_PRECISION = (torch.bfloat16, torch.float16)
+
+# Threads with too little to do wait for one another at full speed. On two busy cores a few short sequences cost a
+# network of 20 million parameters ten times the CPU seconds on two threads that they cost on one.
+PARAMETERS_A_THREAD = 2**25
+_counting = threading.Lock()  # torch has one number for all threads: two who lower it at once would not raise it again
 
 # A processor may lack the instructions that torch chooses for a low precision, and then the whole process dies: no
 # exception is raised. So the products that a network needs are tried in a child, which may die instead. Several sizes,
@@ -106,6 +114,18 @@ def send(tensor: Tensor, device: torch.device) -> Tensor:
     if device.type == "cuda" and not tensor.is_cuda:
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
+
+
+@contextmanager
+def few_threads(parameters: int) -> Iterator[None]:
+    """In here no more threads than a few short sequences keep busy in a network of this size; afterwards as before."""
+    with _counting:
+        before = torch.get_num_threads()
+        torch.set_num_threads(min(before, 1 + parameters // PARAMETERS_A_THREAD))
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
 
 @cache

@@ -6,38 +6,38 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
 
 from besag import models
 from besag.conditionals.contract import Conditionals
-from besag.constraints import Constraint, Solutions, allowed, solve
-from besag.diagnostics.dependence import DependenceMap, dependence
-from besag.diagnostics.rectangle import Rectangles, rectangles
 from besag.engine import Engine, Idle
-from besag.fills.fill import Fill, fill
-from besag.joints.block import BlockJoint
-from besag.joints.candidates import Candidates
-from besag.joints.joint import joint
-from besag.joints.pair import PairJoint
-from besag.places.places import Position, find
-from besag.samplers import Kernel
-from besag.samplers.chain import Chain
-from besag.samplers.editing.augment import augment
-from besag.samplers.editing.augmented import Augmentation
-from besag.samplers.editing.edit import Edited, Inversion, edit, invert
-from besag.samplers.editing.rewrite import Changes, Spot
-from besag.samplers.normalising import Normalised, normalise
-from besag.samplers.sampling import Watch, sample
 from besag.scores import LengthModel, Method, Score
 from besag.scores.choice import Choice, choose
 from besag.scores.fitting import length_model
-from besag.scores.marginals import Marginals
-from besag.scores.marginals_asking import marginals
 from besag.scores.scoring import score
-from besag.study.report import Report
-from besag.vocabulary import Context, WordPolicy
+
+if TYPE_CHECKING:  # a room is entered with the first verb that needs it: scoring must not wait for samplers
+    from besag.constraints import Constraint, Solutions
+    from besag.diagnostics.dependence import DependenceMap
+    from besag.diagnostics.rectangle import Rectangles
+    from besag.fills.fill import Fill
+    from besag.joints.block import BlockJoint
+    from besag.joints.candidates import Candidates
+    from besag.joints.pair import PairJoint
+    from besag.places.places import Position
+    from besag.samplers import Kernel
+    from besag.samplers.chain import Chain
+    from besag.samplers.editing.augmented import Augmentation
+    from besag.samplers.editing.edit import Edited, Inversion
+    from besag.samplers.editing.rewrite import Changes, Spot
+    from besag.samplers.normalising import Normalised
+    from besag.samplers.sampling import Watch
+    from besag.scores.marginals import Marginals
+    from besag.scores.marginals_asking import Named
+    from besag.study.report import Report
+    from besag.vocabulary import Context, WordPolicy
 
 
 def load(
@@ -229,27 +229,22 @@ class LanguageModel:
         return choose(self.engine, text, options, method, of=of, reduction=reduction, **scoring)
 
     @overload
-    def marginals(self, texts: str, candidates: Sequence[str | int] | None = ..., **options: Any) -> Marginals: ...
+    def marginals(self, texts: str, candidates: Named | None = ..., **options: Any) -> Marginals: ...
     @overload
     def marginals(
-        self, texts: list[str] | tuple[str, ...], candidates: Sequence[str | int] | None = ..., **options: Any
+        self, texts: list[str] | tuple[str, ...], candidates: Named | None = ..., **options: Any
     ) -> list[Marginals]: ...
     @overload
     def marginals(
-        self, texts: Iterable[str | Idle], candidates: Sequence[str | int] | None = ..., **options: Any
+        self, texts: Iterable[str | Idle], candidates: Named | None = ..., **options: Any
     ) -> Iterator[Marginals]: ...
 
     def marginals(
         self,
         texts: str | Iterable[str | Idle],
-        candidates: Sequence[str | int] | None = None,
+        candidates: Named | None = None,
         positions: Sequence[Position] | None = None,
-        *,
-        outcomes: Literal["text", "all"] = "all",
-        prefix: str = "",
-        suffix: str = "",
-        separator: str = " ",
-        base: str | float = "e",
+        **options: Any,
     ) -> Marginals | list[Marginals] | Iterator[Marginals]:
         """What may stand at each place of a text given all the others: a table of log p(x_i = v | the rest).
 
@@ -260,11 +255,8 @@ class LanguageModel:
             texts: a text, a list of texts, or any other iterable, which is streamed.
             candidates: words of one token, or token ids, for the columns; if not given, the whole vocabulary.
             positions: some places of one text, as in `joint`; if not given, all.
-            outcomes: "all", or "text" to leave out the columns of special tokens.
-            prefix: shown before the text and not asked.
-            suffix: shown after it.
-            separator: what stands between a text and its prefix and suffix.
-            base: of the logarithm: "e", 2 or 10.
+            options: `outcomes` ("all", or "text" to leave out the columns of special tokens); `prefix`, `suffix` and
+                `separator`, context that is shown and not asked; `base` of the logarithm.
 
         Returns:
             A `Marginals` for a text, a list of them for a list, an iterator for any other iterable.
@@ -276,10 +268,9 @@ class LanguageModel:
             >>> round(found.effect("dog", 2, "cat"), 2)  # log p(cat) − log p(dog) at token 2
             -1.9
         """
-        return marginals(
-            self.engine, texts, candidates, positions, outcomes=outcomes, prefix=prefix, suffix=suffix,
-            separator=separator, base=base,
-        )  # fmt: skip
+        from besag.scores.marginals_asking import marginals
+
+        return marginals(self.engine, texts, candidates, positions, **options)
 
     # ---- several places at once
 
@@ -316,6 +307,9 @@ class LanguageModel:
             >>> [(pair.a.lstrip("▁"), pair.b.lstrip("▁"), round(pair.prob, 2)) for pair in joint.top(1)]
             [('States', 'America', 0.79)]
         """
+        from besag.joints.joint import joint
+        from besag.places.places import find
+
         places = find(self.vocabulary, text, positions, self.conditionals.max_length, gold=gold)
         return joint(self.engine, places, method, outcomes=outcomes, candidates=candidates, **options)
 
@@ -339,6 +333,8 @@ class LanguageModel:
             0.06 The boy was very tired.
             0.06 The girl was very tired.
         """
+        from besag.fills.fill import fill
+
         return fill(self.engine, text, k, method=method, **options)
 
     # ---- writing
@@ -391,6 +387,9 @@ class LanguageModel:
             >>> chain.texts
             ('The governess walked slowly down the stairs.', 'The princess walked slowly down the stairs.')
         """
+        from besag.constraints import allowed
+        from besag.samplers.sampling import sample
+
         return sample(
             self.engine, text, kernel, chains=chains, steps=steps, length=length, end=end, free=free, keep=keep,
             outcomes=outcomes, constraints=constraints,
@@ -414,6 +413,8 @@ class LanguageModel:
             >>> lm.solve("The [MASK] [MASK] in the [MASK].", [besag.Required("garden"), besag.Forbidden("was")]).texts
             ('The children were in the garden.',)
         """
+        from besag.constraints import solve
+
         return solve(self.engine, text, constraints, **options)
 
     def augment(self, texts: str | Sequence[str], **options: Any) -> Augmentation:
@@ -431,6 +432,8 @@ class LanguageModel:
             >>> [row.text for row in lm.augment("The old man walked to the church.", copies=2, keep=["church"], seed=1)]
             ['The old Latin walked into the church.', 'The old ladies walked to the church.']
         """
+        from besag.samplers.editing.augment import augment
+
         return augment(self.engine, texts, **options)
 
     def edit(self, text: str, changes: Changes, **options: Any) -> Edited:
@@ -450,6 +453,8 @@ class LanguageModel:
             >>> lm.edit("The boy lost his keys.", {"boy": "girl"}).text
             'The girl lost her keys.'
         """
+        from besag.samplers.editing.edit import edit
+
         return edit(self.engine, text, changes, **options)
 
     def invert(self, text: str, **options: Any) -> Inversion:
@@ -467,6 +472,8 @@ class LanguageModel:
             >>> inversion.replay(lm.engine, {"boy": "girl"}).text
             'The girl lost her keys.'
         """
+        from besag.samplers.editing.edit import invert
+
         return invert(self.engine, text, **options)
 
     def normalise(self, texts: Sequence[str], within: str | None = None, **options: Any) -> list[Normalised]:
@@ -488,6 +495,8 @@ class LanguageModel:
             >>> one.log_prob > other.log_prob
             True
         """
+        from besag.samplers.normalising import normalise
+
         return normalise(self.engine, texts, within, **options)
 
     # ---- how it fits together
@@ -507,6 +516,8 @@ class LanguageModel:
             >>> found.matrix.shape
             (6, 6)
         """
+        from besag.diagnostics.dependence import dependence
+
         return dependence(self.engine, text, **options)
 
     def rectangles(self, text: str, positions: Sequence[Position] | None = None, **options: Any) -> Rectangles:
@@ -525,6 +536,8 @@ class LanguageModel:
             >>> table.rectangles("s0 s1", minors=10).mean < 1e-9  # an exact law is compatible
             True
         """
+        from besag.diagnostics.rectangle import rectangles
+
         return rectangles(self.engine, text, positions, **options)
 
     def pairs(self, texts: Iterable[str], **options: Any) -> Report:
@@ -543,4 +556,6 @@ class LanguageModel:
             >>> len(report.rows)
             1
         """
+        from besag.study.report import Report
+
         return Report.of(self.engine, texts, **options)

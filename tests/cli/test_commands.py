@@ -13,7 +13,9 @@ from tests import networks
 from tests.cli.conftest import Run
 
 import besag
+from besag.conditionals.loading import describe
 from besag.masks import LAWS
+from besag.models import path
 from besag.references import BIBTEX
 from besag.scores import METHODS
 from besag.training.objectives import OBJECTIVES
@@ -114,6 +116,8 @@ def test_the_embedded_model_is_listed(run: Run) -> None:
     result = run("models")
     assert result.exit_code == 0
     assert re.search(r"tiny-en +19,632,384 +12,288 +512 +apache-2.0", result.stdout)
+    found = describe(path())  # not from its small files alone
+    assert [found[fact] for fact in ("parameters", "vocabulary", "max_length")] == [19_632_384, 12_288, 512]
 
 
 def test_a_model_that_can_be_used(run: Run, tmp_path: Path) -> None:

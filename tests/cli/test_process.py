@@ -114,6 +114,29 @@ def test_help_comes_at_once() -> None:
     assert min(times) < 1
 
 
+def modules_after(program: str, *arguments: str) -> set[str]:
+    """What is imported in a process of its own when a program has run."""
+    tail = "\nimport sys; print(*sys.modules, file=sys.stderr)"
+    result = subprocess.run([sys.executable, "-c", program + tail, *arguments], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return set(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["--help"], ["--version"], ["cite"], ["cite", "besag1975"], ["models"], ["score", "--help"]],
+    ids=" ".join,
+)
+def test_what_prints_text_does_not_wait_for_torch(command: list[str]) -> None:
+    run = "import besag.cli\ntry: besag.cli.main()\nexcept SystemExit as done: assert not done.code, done.code"
+    assert not modules_after(run, *command) & {"torch", "transformers", "huggingface_hub"}
+
+
+def test_scoring_does_not_wait_for_the_other_rooms() -> None:
+    rooms = {"constraints", "diagnostics", "evaluation", "fills", "samplers", "study", "training"}
+    assert not modules_after("import besag; besag.load") & {f"besag.{room}" for room in rooms}
+
+
 def test_a_score_that_needs_joints_is_known_before_they_are_loaded() -> None:
     with start("cite", "ag_chain") as process:
         out, _ = process.communicate(timeout=120)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.networks import end_of_text_tokenizer, tiny, vocabulary
 from transformers import BertForPreTraining, BertForSequenceClassification, BertLMHeadModel, BertModel, T5Config
 from transformers.utils import logging
 
+from besag.conditionals import checkpoint
 from besag.conditionals.causal import Causal
 from besag.conditionals.contract import Questions
 from besag.conditionals.loading import describe, load_conditionals
@@ -418,3 +420,23 @@ def test_a_home_folder_is_found(bert, monkeypatch):
     monkeypatch.setenv("HOME", str(bert.parent))
     shutil.move(bert, bert.parent / "there")
     assert load_conditionals("~/there", device="cpu").name == "~/there"
+
+
+def test_no_garbage_is_looked_for_while_loading_and_afterwards_as_before(bert, monkeypatch):
+    collecting: list[bool] = []
+    read_config = checkpoint.read_config
+    monkeypatch.setattr(checkpoint, "read_config", lambda *a: [collecting.append(gc.isenabled()), read_config(*a)][1])
+    load_conditionals(bert)
+    assert gc.isenabled()
+    (bert / "config.json").unlink()
+    with pytest.raises(BesagError, match=r"holds no config\.json"):
+        load_conditionals(bert)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with pytest.raises(BesagError):
+            load_conditionals(bert)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    assert collecting == [False] * 3

@@ -201,6 +201,22 @@ def test_the_network_is_set_to_evaluation_and_still_learns():
     assert {"bert.encoder.layer.0.attention.self.query.weight", "cls.predictions.transform.dense.weight"} <= touched
 
 
+def test_a_small_network_is_probed_on_one_thread_and_runs_on_all():
+    """Threads that wait for one another would cost more than loading does."""
+    before, threads, model = torch.get_num_threads(), [], tiny("bert")
+    model.bert.register_forward_pre_hook(lambda *_: threads.append(torch.get_num_threads()))
+    torch.set_num_threads(3)
+    try:
+        who = Transformer(model, vocabulary("bert"))
+        probes = len(threads)
+        answers(who, questions(who.vocabulary))
+    finally:
+        torch.set_num_threads(before)
+    assert probes > 0
+    assert threads == [1] * probes + [3] * (len(threads) - probes)
+    assert len(threads) > probes
+
+
 def given_to_the_base_model(who: Transformer, asked: Questions) -> set[str]:
     """The names of the inputs that are not None when the base model runs."""
     seen: set[str] = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -33,16 +34,15 @@ def models(name: Name = None, revision: o.Revision = None) -> int:
 
     Exit code 1: it cannot be used.
     """
-    from besag.conditionals.loading import describe
     from besag.models import EMBEDDED, path
 
     if name is None:
-        facts = describe(path())
-        shown = ("parameters", "vocabulary", "max_length")
-        row = {"model": EMBEDDED, **{LABELS[key]: _said(facts[key]) for key in shown}, "licence": _licence(path())}
-        print_table([row], sys.stdout)
+        row = {LABELS[key]: _said(fact) for key, fact in _facts(path()).items()}
+        print_table([{"model": EMBEDDED, **row, "licence": _licence(path())}], sys.stdout)
         print(f"In {path()}\n`besag models NAME` looks into a folder or a model of the hub.")
         return 0
+    from besag.conditionals.loading import describe  # brings transformers, which the list does without
+
     facts = describe(path() if name == EMBEDDED else name, revision)
     width = max(map(len, LABELS.values()))
     print(name, *(f"  {label:<{width}}  {_said(facts[key])}" for key, label in LABELS.items()), sep="\n")
@@ -52,6 +52,18 @@ def models(name: Name = None, revision: o.Revision = None) -> int:
 
 def _said(fact: object) -> str:
     return "–" if fact is None else f"{fact:,}" if isinstance(fact, int) else str(fact)
+
+
+def _facts(folder: Path) -> dict[str, int]:
+    """Of an embedded model, which is known to be sound: what its small files say."""
+    from besag.conditionals import checkpoint as saved
+
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    return {
+        "parameters": saved.size(saved.stored_shapes(folder, folder, None)),
+        "vocabulary": config["vocab_size"],
+        "max_length": config["max_position_embeddings"],
+    }
 
 
 def _licence(folder: Path) -> str:

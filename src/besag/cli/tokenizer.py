@@ -145,7 +145,7 @@ def _vocabulary(folder: str) -> object:
     from besag.conditionals import loading
     from besag.training.network.networks import found
 
-    tokenizer: object = loading._vocabulary(found(folder), folder).tokenizer
+    tokenizer: object = loading.read_vocabulary(found(folder), folder).tokenizer
     return tokenizer
 
 

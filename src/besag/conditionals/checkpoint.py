@@ -170,7 +170,7 @@ def stored_shapes(folder: Path, model: str | Path, revision: str | None) -> dict
     shapes = {}
     for file in files:
         try:
-            with safe_open(file, framework="pt") as weights:
+            with safe_open(file, framework="numpy") as weights:
                 names = weights.keys()
                 shapes.update({name: tuple(weights.get_slice(name).get_shape()) for name in names})
         except SafetensorError as problem:

@@ -6,6 +6,9 @@ another network. Knows nothing of how questions are run.
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +53,12 @@ def load_conditionals(
     folder = saved.find_folder(model, revision, *saved.WEIGHT_FILES)
     if allow_pickle and not saved.has_any(folder, saved.WEIGHTS):
         folder = saved.find_folder(model, revision, *saved.PICKLE_FILES)
-    with saved.quiet():
+    with _nothing_collected(), saved.quiet():
         config = saved.read_config(folder, name)
         kind = _kind(config, name)
         safe = saved.check_weights(folder, name, allow_pickle)
-        vocabulary = _vocabulary(folder if tokenizer is None else tokenizer, name)
-        network = _read_network(folder, config, kind, name, dtype=chosen_dtype, use_safetensors=safe)
+        vocabulary = read_vocabulary(folder if tokenizer is None else tokenizer, name)
+        network = read_network(folder, config, kind, name, dtype=chosen_dtype, use_safetensors=safe)
         return NETWORKS[kind](network.to(chosen_device), vocabulary, name)
 
 
@@ -84,13 +87,13 @@ def _find_out(model: str | Path, revision: str | None, facts: dict[str, Any]) ->
     shapes = saved.stored_shapes(folder, model, revision)
     facts["parameters"] = saved.size(shapes) or None
     kind = _kind(config, name)
-    vocabulary = _vocabulary(folder, name)
+    vocabulary = read_vocabulary(folder, name)
     facts["vocabulary"], facts["mask_token"] = vocabulary.size, vocabulary.mask_token
     if not shapes:
         saved.check_weights(folder, name, allow_pickle=False)
     # One number, spread over the shape of each tensor: the loader sees what is there, and nothing fills memory.
     hollow = {key: torch.zeros(()).expand(shape) for key, shape in shapes.items()}
-    network = _read_network(None, config, kind, name, dtype=torch.float32, state_dict=hollow)
+    network = read_network(None, config, kind, name, dtype=torch.float32, state_dict=hollow)
     answers = network.get_output_embeddings()
     facts["width"] = config.vocab_size if answers is None else answers.weight.shape[0]
     facts["max_length"] = longest(network, vocabulary.tokenizer)
@@ -128,6 +131,18 @@ def _from_pair(
         return NETWORKS.get(built.kind, Transformer)(network, Vocabulary(own), name)
 
 
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Python looks for no garbage in here: what is imported and loaded stays, and to look through it takes a second."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
 def _kind(config: Any, name: str) -> saved.Kind:
     found = saved.architecture(config)
     if found.kind == "neither":
@@ -135,7 +150,7 @@ def _kind(config: Any, name: str) -> saved.Kind:
     return found.kind
 
 
-def _vocabulary(source: Any, name: str) -> Vocabulary:
+def read_vocabulary(source: Any, name: str) -> Vocabulary:
     """The vocabulary of a built tokenizer, or of one that lies in a folder or on the hub."""
     if not isinstance(source, str | Path):
         return Vocabulary(source)
@@ -158,7 +173,7 @@ def _vocabulary(source: Any, name: str) -> Vocabulary:
     return Vocabulary(tokenizer)
 
 
-def _read_network(folder: Path | None, config: Any, kind: saved.Kind, name: str, **how: Any) -> Any:
+def read_network(folder: Path | None, config: Any, kind: saved.Kind, name: str, **how: Any) -> Any:
     """The network with every weight it uses read from its files: none made up, none of another shape."""
     from transformers.models.auto import modeling_auto
 

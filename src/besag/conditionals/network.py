@@ -20,6 +20,7 @@ from torch import Tensor
 from besag.conditionals.contract import NOTHING
 from besag.conditionals.split import Head, Reader, compile_layers
 from besag.errors import BesagError
+from besag.hardware import few_threads
 from besag.vocabulary import Vocabulary
 
 log = logging.getLogger(__name__)
@@ -47,8 +48,8 @@ class Network:
         if model.config.is_encoder_decoder:
             raise BesagError(f"{self.title} is an encoder-decoder, which reads one text and writes another: {USABLE}")
         check_ids(model, vocabulary, self.title)
-        with torch.no_grad():  # not inference mode: what a network caches in it could not be trained afterwards
-            self._study()
+        with torch.no_grad(), few_threads(sum(weight.numel() for weight in model.parameters())):
+            self._study()  # not in inference mode: what a network caches in it could not be trained afterwards
 
     @property
     def title(self) -> str:

@@ -78,7 +78,7 @@ class Marginals:
     def offsets(self) -> Ints:
         """(n, 2) characters of `text`."""
         start, end = self.encoded.span
-        return np.clip(self.encoded.offsets[self.places] - start, 0, end - start)
+        return np.asarray(np.clip(self.encoded.offsets[self.places] - start, 0, end - start))
 
     @cached_property
     def columns(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -34,16 +34,6 @@ Named: TypeAlias = Sequence[str | int]  # words of one token, or token ids
 NUMBERS = 2**24  # of rows in one request: what is fetched at a time
 
 
-@overload
-def marginals(engine: Engine, texts: str, candidates: Named | None = ..., **options: Any) -> Marginals: ...
-@overload
-def marginals(
-    engine: Engine, texts: list[str] | tuple[str, ...], candidates: Named | None = ..., **options: Any
-) -> list[Marginals]: ...
-@overload
-def marginals(
-    engine: Engine, texts: Iterable[str | Idle], candidates: Named | None = ..., **options: Any
-) -> Iterator[Marginals]: ...
 def marginals(
     engine: Engine,
     texts: str | Iterable[str | Idle],
@@ -241,10 +231,10 @@ def _words(vocabulary: Vocabulary, encoded: Encoded, places: Ints, words: list[s
                     [read[row, column]] = token_ids(vocabulary, encoded, place, [word])
                 except BesagError as refusal:
                     refusals.setdefault(column, refusal)
-    for column, refusal in refusals.items():
+    for column, why in refusals.items():
         known = read[read[:, column] >= 0, column]
         if not len(known):
-            raise refusal
+            raise why
         tokens, counts = np.unique(known, return_counts=True)
         read[read[:, column] < 0, column] = tokens[counts.argmax()]
     return read

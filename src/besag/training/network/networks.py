@@ -87,10 +87,10 @@ def _started(recipe: Recipe) -> Any:
     if kind.kind != "masked":
         raise BesagError(f"model.start = {name!r} ({kind.name}) is no masked language model")
     safe = saved.check_weights(folder, name, allow_pickle=False)
-    _refuse_unknown(type(config), recipe.model.config)
+    refuse_unknown(type(config), recipe.model.config)
     for key, value in recipe.model.config.items():
         setattr(config, key, value)
-    return loading._read_network(folder, config, "masked", name, dtype=torch.float32, use_safetensors=safe)
+    return loading.read_network(folder, config, "masked", name, dtype=torch.float32, use_safetensors=safe)
 
 
 def _new(recipe: Recipe, vocabulary: Vocabulary) -> Any:
@@ -114,7 +114,7 @@ def _made(recipe: Recipe, settings: dict[str, Any]) -> Any:
         raise BesagError(f"transformers {_version()} has no masked language model of the family {family!r}.{guess}")
     kind: Any = auto.CONFIG_MAPPING[family]
     wanted = {key: value for key, value in recipe.model.config.items() if key != MULTIPLE}
-    _refuse_unknown(kind, wanted)
+    refuse_unknown(kind, wanted)
     try:
         config = kind(**{"max_position_embeddings": recipe.data.max_length + ROOM, **settings, **wanted})
         return auto.AutoModelForMaskedLM.from_config(config)
@@ -123,7 +123,7 @@ def _made(recipe: Recipe, settings: dict[str, Any]) -> Any:
         raise BesagError(f"[model.config] {wanted} makes no {family}: {why}") from problem
 
 
-def _refuse_unknown(kind: Any, config: dict[str, Any]) -> None:
+def refuse_unknown(kind: Any, config: dict[str, Any]) -> None:
     """transformers takes any key in silence; here one that the family never reads is refused."""
     fields = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
     own = fields | set(kind().to_dict()) | set(kind.attribute_map)

@@ -208,4 +208,4 @@ def _check_model(recipe: Recipe) -> None:
             f"{nearest(model.family, MASKED)} There are: {', '.join(MASKED)}"
         )
     config = {key: value for key, value in model.config.items() if key != networks.MULTIPLE}
-    networks._refuse_unknown(CONFIG_MAPPING[model.family], config)
+    networks.refuse_unknown(CONFIG_MAPPING[model.family], config)

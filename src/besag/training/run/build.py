@@ -148,10 +148,10 @@ def _vocabulary(recipe: Recipe, ranks: Ranks, resume: bool) -> Vocabulary:
     """The tokenizer that is named, that of the network to go on from, or one trained on the data and kept."""
     name = recipe.tokenizer.path or recipe.model.start
     if name is not None:
-        return loading._vocabulary(networks.found(name), name)
+        return loading.read_vocabulary(networks.found(name), name)
     folder = Path(recipe.run.output) / TOKENIZER
     ranks.made_once(lambda: _train_tokenizer(recipe, folder, resume))
-    return loading._vocabulary(folder, str(folder))
+    return loading.read_vocabulary(folder, str(folder))
 
 
 def _train_tokenizer(recipe: Recipe, folder: Path, resume: bool) -> None:
