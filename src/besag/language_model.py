@@ -87,14 +87,9 @@ def load(
         from besag.conditionals.loading import load_conditionals  # brings transformers, which exact laws do without
 
         conditionals = load_conditionals(
-            model,
-            tokenizer=tokenizer,
-            device=device,
-            dtype=dtype,
-            revision=revision,
-            allow_pickle=allow_pickle,
+            model, tokenizer=tokenizer, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle,
             name=name,
-        )
+        )  # fmt: skip
         if compile and conditionals.device.type == "cuda":
             conditionals.compile()
         elif compile:
