@@ -28,6 +28,7 @@ lint: $(VENV)/.ready ## ruff, mypy (strict) and the layers
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports
+	$(RUN)/python lint/house_rules.py
 
 bench: $(VENV)/.bench ## besag beside its peers, in a small setting (BENCH="--full" for the published one)
 	$(RUN)/python benchmarks/scoring.py $(BENCH)

@@ -1,14 +1,29 @@
-"""Shared settings: one thread a worker (the suite runs in parallel), and hypothesis without deadlines."""
+"""Shared settings: one thread a worker (the suite runs in parallel), and hypothesis without deadlines.
+
+`-m gpu` looks only into files that mark such tests, and needs no package that they do not import.
+"""
 
 import os
+from importlib.util import find_spec
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("PYTEST_TIMEOUT", "120")  # here, since strict settings name no plugin that may be missing
 
+import pytest
 import torch
-from hypothesis import settings
 
 torch.set_num_threads(1)
-settings.register_profile("besag", deadline=None, max_examples=25, derandomize=True)
-settings.load_profile("besag")
+if find_spec("hypothesis"):
+    from hypothesis import settings
+
+    settings.register_profile("besag", deadline=None, max_examples=25, derandomize=True)
+    settings.load_profile("besag")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if config.option.markexpr == "gpu" and collection_path.name.startswith("test_"):
+        return "mark.gpu" not in collection_path.read_text(encoding="utf-8") or None
+    return None

@@ -43,6 +43,7 @@ def own_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["pytest"])
 
 
+@pytest.mark.slow
 def test_the_demo_prints_every_section_and_its_picture(stage, capsys):
     picture = ROOT / "build" / "demo.png"
     picture.unlink(missing_ok=True)
@@ -90,6 +91,7 @@ def test_two_masks_are_filled_each_for_itself_and_together(stage, capsys):
     assert run("joint.py", "The [MASK] and the [MASK].", capsys=capsys).startswith("mlm, mutual information 0.00 nats")
 
 
+@pytest.mark.slow
 def test_a_tiny_network_is_trained_and_whole_words_are_hidden(stage, capsys):
     said = run("train.py", capsys=capsys).splitlines()
     assert re.match(r"150 steps, loss 0\.\d", said[0])
@@ -120,7 +122,16 @@ def test_examples_are_short():
 # ---- pages
 
 
-@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+LONG = {"ag", "ag_chain", "blocks-and-fill", "cli", "compatibility", "objectives"}  # several seconds each
+
+
+def case(page: Path):
+    """Pages on generation run chains, which takes long, too."""
+    marks = [pytest.mark.slow] if page.parent.name == "generation" or page.stem in LONG else []
+    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
+
+
+@pytest.mark.parametrize("page", map(case, pages.PAGES))
 def test_a_page_shows_what_its_code_prints(page, stage):
     for output in pages.outputs(page):
         if output.shown is not None:

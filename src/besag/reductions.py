@@ -149,6 +149,7 @@ def invert(probabilities: Tensor, uniform: Tensor) -> Tensor:
     """(m,) the token at which the running sum of each row (m, V) exceeds its share `uniform` (m,), in float64.
 
     Sums over blocks of tokens first, then within the block that is found. A token of probability 0 is never taken.
+    A row of NaN has no such token: some token is taken, and whoever asked is told of the NaN by the engine's check.
     """
     if probabilities.device.type == "mps":  # has no float64
         return invert(probabilities.cpu(), uniform).to(probabilities.device)
@@ -157,11 +158,12 @@ def invert(probabilities: Tensor, uniform: Tensor) -> Tensor:
     padded = torch.nn.functional.pad(probabilities.double(), (0, blocks * BLOCK - width)).view(rows, blocks, BLOCK)
     ends = padded.sum(-1).cumsum(-1)  # (m, blocks)
     height = _below(send(uniform, ends.device).double() * ends[:, -1], ends[:, -1])
-    block = torch.searchsorted(ends, height[:, None], right=True)  # (m, 1) the first that ends above
+    block = torch.searchsorted(ends, height[:, None], right=True).clamp(max=blocks - 1)  # (m, 1) the first ending above
     before = torch.where(block > 0, ends.gather(1, (block - 1).clamp(min=0)), 0)[:, 0]
     inside = padded.gather(1, block[:, :, None].expand(-1, -1, BLOCK))[:, 0].cumsum(-1)  # (m, BLOCK)
     rest = _below(height - before, inside[:, -1])
-    return block[:, 0] * BLOCK + torch.searchsorted(inside, rest[:, None], right=True)[:, 0]
+    token = block[:, 0] * BLOCK + torch.searchsorted(inside, rest[:, None], right=True)[:, 0]
+    return token.clamp(max=width - 1)
 
 
 def _below(height: Tensor, total: Tensor) -> Tensor:

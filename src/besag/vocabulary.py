@@ -201,7 +201,7 @@ class Vocabulary:
         ]
 
     @cached_property
-    def _has_words(self) -> bool:
+    def has_words(self) -> bool:
         """Does this fast tokenizer split text into words at all? Some keep a sentence whole ("▁" is only a letter)."""
         backend, example = self.tokenizer.backend_tokenizer, "a a"
         if backend.normalizer is not None:
@@ -214,7 +214,7 @@ class Vocabulary:
         backend.no_padding()  # (the wrapper sets both anew at each of its own calls)
         encodings = backend.encode_batch(texts)
         words = None
-        if self._has_words:
+        if self.has_words:
             words = np.array([*chain.from_iterable(encoding.word_ids for encoding in encodings)], dtype=np.float64)
         return _Batch(
             np.repeat(np.arange(len(texts)), [len(encoding) for encoding in encodings]),

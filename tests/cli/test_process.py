@@ -33,6 +33,7 @@ def memory(process: subprocess.Popen[str]) -> int:
     return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) >> 10
 
 
+@pytest.mark.slow
 def test_a_line_is_answered_before_the_next_one_comes_and_ctrl_c_leaves_whole_rows() -> None:
     with start("score", "-", "--method", "pll", "--method", "unmasked") as process:
         assert process.stdin
@@ -52,6 +53,7 @@ def test_a_line_is_answered_before_the_next_one_comes_and_ctrl_c_leaves_whole_ro
         assert process.stderr.read() == message
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_middle_of_the_work(tmp_path: Path) -> None:
     texts, output = tmp_path / "texts.txt", tmp_path / "out.jsonl"
     texts.write_text("".join(f"There were {number} cats in the old house by the sea.\n" for number in range(20_000)))
@@ -70,6 +72,7 @@ def test_ctrl_c_in_the_middle_of_the_work(tmp_path: Path) -> None:
     assert f"interrupted after {len(rows)} rows; go on with --skip {len(rows)} " in message
 
 
+@pytest.mark.slow
 def test_an_endless_stdin_takes_no_memory_and_a_closed_pipe_is_quiet() -> None:
     with (
         subprocess.Popen(["seq", "100000", "1000000000"], stdout=subprocess.PIPE) as endless,

@@ -27,6 +27,7 @@ def test_on_a_cpu_every_run_is_a_run():
     assert not replay.graphs
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 def test_on_cuda_a_replay_says_the_same():
     read = Reading()
@@ -39,6 +40,7 @@ def test_on_cuda_a_replay_says_the_same():
     assert read.runs == OFTEN + 1  # the last of them was recorded
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 def test_a_network_does_not_know_that_it_is_recorded():
     """transformers asks, and takes another path through attention if it is."""

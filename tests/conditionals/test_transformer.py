@@ -391,6 +391,7 @@ def fresh_compiler():
     torch._dynamo.reset()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["bert", "modernbert"])
 @pytest.mark.usefixtures("fresh_compiler")
 def test_compiled_layers_say_the_same_for_all_shapes(family):

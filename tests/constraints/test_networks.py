@@ -81,6 +81,7 @@ def test_a_sheet_with_named_places_may_be_given():
 # ---- what kernels can keep
 
 
+@pytest.mark.slow
 def test_a_kernel_under_constraints_of_places_samples_the_joint_cut_to_them():
     table = Table.random(4, 3, seed=1)
     demands = [Forbidden("s3"), Pattern("s[01]", place=1), Predicate(lambda text: text != "s0", place=-1)]

@@ -160,6 +160,7 @@ def first_solutions(conditionals, places, demands=(), count=1200, **options):
     return np.bincount(number(np.array(found.ids), conditionals.width), minlength=conditionals.width**places), found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("conditionals", "options"),
     [

@@ -28,7 +28,10 @@ runs = pytest.mark.skipif(
     not kernels.AVAILABLE or (DEVICE == "cpu" and not INTERPRETED),
     reason="the kernels need Triton, and CUDA or TRITON_INTERPRET=1",
 )
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the interpreter is numpy, which warns of log 0
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # the interpreter is numpy, which warns of log 0
+]
 
 
 @pytest.fixture(params=[(21, 43), (24, 64)], ids=["ragged", "even"])

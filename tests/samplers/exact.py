@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 import torch
 from scipy.stats import chi2
+from tests.laws import Arbitrary
 from torch import Tensor
 
 from besag.conditionals.contract import Conditionals, Questions
@@ -49,6 +50,20 @@ class Incompatible:
 
     def head(self, rows: Tensor) -> Tensor:
         return rows
+
+
+class Hashed(Arbitrary):
+    """Answers for text of any length, each distinct question once."""
+
+    def __init__(self, width=2):
+        super().__init__(width)
+        self.known = {}
+
+    def logits(self, context, place):
+        key = (place, *context)
+        if key not in self.known:
+            self.known[key] = super().logits(context, place)
+        return self.known[key]
 
 
 def sequences(width: int, places: int) -> np.ndarray:
@@ -146,3 +161,20 @@ def gibbs_matrix(law: Conditionals, places: int, place: int) -> np.ndarray:
             moved[place] = token
             matrix[at, number(moved[None], width)[0]] += row[token]
     return matrix
+
+
+def start_from(law: np.ndarray, chains: int, seed: int = 0, places: int | None = None) -> np.ndarray:
+    """(C, n) sequences drawn from a table (V, …, V), or from a law (V^n,) of so many places."""
+    flat = law.ravel() / law.sum()
+    places = places or law.ndim
+    width = round(len(flat) ** (1 / places))
+    return sequences(width, places)[np.random.default_rng(seed).choice(len(flat), size=chains, p=flat)]
+
+
+def text_canvas(network, text: str, chains: int) -> Canvas:
+    """Its masks are free; special tokens stand nowhere."""
+    words = network.vocabulary
+    ids = torch.as_tensor(words.encode([text])[0].ids).expand(chains, -1).clone()
+    allowed = torch.ones(network.width, dtype=torch.bool)
+    allowed[words.tokenizer.all_special_ids] = False
+    return Canvas(ids, ids == words.mask_id, words.mask_id, allowed)

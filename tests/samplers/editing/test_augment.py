@@ -73,6 +73,7 @@ def near(sequence):
 LAWS = [Table.random(3, 3, seed=1), Incompatible(3, 3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=["joint", "incompatible"])
 def test_a_round_is_a_random_sweep(law):
     seen, _ = counts(law, share=1.0, similarity=None, other=False)
@@ -88,6 +89,7 @@ def test_what_is_too_unlike_the_original_is_refused_and_the_text_stays(law):
     assert sum(row.refused for row in found) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=["joint", "incompatible"])
 def test_the_original_word_may_be_forbidden(law):
     seen, found = counts(law, share=1.0, similarity=None)

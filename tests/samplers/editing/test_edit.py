@@ -105,6 +105,7 @@ def test_the_path_hides_groups_and_reveals_each_place_once():
 # ---- laws
 
 
+@pytest.mark.slow
 def test_recorded_noise_is_plain_noise_over_texts_of_the_model():
     law = Table.random(3, 3, seed=1)
     texts = drawn(law.log_probs.exp().numpy())
@@ -134,6 +135,7 @@ def test_an_edited_draw_is_a_draw_in_its_new_context():
     assert stayed > independent + 0.15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("strength", "depth"), [(0.1, 1.0), (0.5, 1.0), (1.0, 1.0), (1.0, 0.34)])
 def test_a_text_of_the_model_is_one_at_every_strength(strength, depth):
     law = Table.random(3, 3, seed=3)
@@ -145,6 +147,7 @@ def test_a_text_of_the_model_is_one_at_every_strength(strength, depth):
     assert changed < 0.3 if strength == 0.1 else changed > 0.3
 
 
+@pytest.mark.slow
 def test_what_is_hidden_is_drawn_anew_and_the_rest_follows():
     law = Table.random(3, 3, seed=4)
     joint = law.log_probs.exp().numpy()

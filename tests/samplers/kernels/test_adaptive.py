@@ -10,10 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import networks
-from tests.laws import Counting
+from tests.samplers.enumerated import entropy, total_correlation, toy
 from tests.samplers.exact import Incompatible, blank, conditional, empirical, follows, number, run, total_variation
-from tests.samplers.kernels.test_entropy_bound import entropy, total_correlation
-from tests.samplers.kernels.test_stutter import toy
 
 from besag.conditionals.ising import Ising
 from besag.conditionals.table import Table
@@ -27,7 +25,7 @@ from besag.samplers.kernels import adaptive
 from besag.samplers.kernels.adaptive import spread_out
 from besag.samplers.kernels.signals import distance
 
-CHAINS = 20_000
+CHAINS = 10_000
 
 
 # ---- the definition, as plain loops
@@ -189,6 +187,7 @@ def test_pairs_from_their_joint():
     assert total_variation(joint, product_law) > 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal", ["distance", "change"])
 def test_pair_after_pair_is_the_joint(signal):
     law = Table.random(2, 4, seed=5)
@@ -199,6 +198,7 @@ def test_pair_after_pair_is_the_joint(signal):
     assert follows(counts, law.log_probs.exp().numpy())
 
 
+@pytest.mark.slow
 def test_a_pair_is_the_place_and_what_depends_most_on_it():
     """Places 0 and 2 are copies of each other, 1 and 3 of each other."""
     joint = np.zeros((2, 2, 2, 2))
@@ -218,6 +218,7 @@ def test_a_pair_is_the_place_and_what_depends_most_on_it():
     assert follows(empirical(decoder, law, blank(law, 4, CHAINS)), joint)
 
 
+@pytest.mark.slow
 def test_three_places_may_depend_though_no_two_do():
     """x_2 = x_0 xor x_1: no pair tells anything, and sums over pairs cannot see it. The limit that is documented."""
     joint = np.zeros((2, 2, 2))
@@ -311,7 +312,7 @@ def test_by_distance_no_set_has_neighbours_not_even_the_last(places, rounds, lea
     assert min(closest) >= least
 
 
-# ---- what every kernel keeps
+# ---- passes
 
 
 @pytest.mark.parametrize(
@@ -326,14 +327,11 @@ def test_by_distance_no_set_has_neighbours_not_even_the_last(places, rounds, lea
         {"signal": "change", "budget": 0.2, "pairs": "ag", "candidates": 3, "refine": 1},
     ],
 )
-def test_every_pass_is_counted_and_no_other_is_run(options):
-    law = Counting(Table.random(3, 4, seed=3))
+def test_all_is_revealed_once_and_again_what_is_hidden_again(options):
+    law = Table.random(3, 4, seed=3)
     canvas = blank(law, 4, 40)
     decoder = kernel("adaptive", **options)
-    state, told = run(decoder, law, canvas, engine=Engine(law, progress=False))
-    assert sum(int(info.passes.sum()) for info in told) == len(law.sequences)
-    assert len(told) <= decoder.steps(canvas)
-    assert int(state.ids.max()) < 3
+    _, told = run(decoder, law, canvas)
     again = sum(int(info.more["hidden_again"].sum()) for info in told)
     assert sum(int(info.more["revealed"].sum()) for info in told) == 40 * 4 + again
     assert (again > 0) == (decoder.refine > 0)
@@ -347,51 +345,6 @@ def test_rounds_are_kept_whatever_is_hidden():
     assert [info.passes.tolist() for info in told] == [[1, 1, 1], [0, 1, 1], [0, 1, 1]]
     _, told = run(kernel("adaptive", rounds=9), law, canvas)
     assert sum(info.passes for info in told).tolist() == [1, 3, 4]  # more rounds than places: one by one
-
-
-@given(
-    st.integers(0, 50),
-    st.sampled_from(
-        [
-            {"rounds": 2},
-            {"signal": "change", "budget": 0.2},
-            {"budget": 0.0, "pairs": "ag", "candidates": 3},
-            {"rounds": 1, "refine": 1},
-        ]
-    ),
-    st.integers(1, 30),
-)
-@settings(max_examples=20, deadline=None)
-def test_noise_belongs_to_the_chain_and_clamped_places_never_move(seed, options, batch):
-    law = Table.random(3, 4, seed=seed)
-    canvas = blank(law, 4, 6, np.array([3, 1, 3, 3]))
-    canvas = canvas._replace(free=canvas.free & torch.tensor([True, False, True, True]))
-    whole, _ = run(kernel("adaptive", **options), law, canvas, seed=seed)
-    engine = Engine(law, batch_tokens=batch, progress=False)
-    for part in (torch.arange(2), torch.arange(2, 6)):
-        some, _ = run(kernel("adaptive", **options), law, canvas.rows(part), None, seed, int(part[0]), engine)
-        assert torch.equal(some.ids, whole.ids[part])
-    assert (whole.ids[:, 1] == 1).all()
-    assert int(whole.ids.max()) < 3
-
-
-def test_a_step_writes_nothing_into_the_state_before():
-    law = Table.random(3, 3, seed=1)
-    decoder = kernel("adaptive", rounds=1, refine=1)
-    engine, noise, canvas = Engine(law, progress=False), Noise(0, torch.arange(50)), blank(law, 3, 50)
-    state = decoder.init(engine, noise, canvas)
-    before = [part.clone() for part in (state.ids, state.left, state.refined)]
-    decoder.step(engine, noise, state)
-    assert all(torch.equal(*pair) for pair in zip(before, (state.ids, state.left, state.refined), strict=True))
-
-
-def test_forbidden_tokens_are_never_drawn():
-    law = Table.random(4, 2, seed=5)
-    by_place = torch.tensor([[True, False, False, False], [False, True, True, False]])
-    for options in ({"rounds": 2}, {"signal": "change", "budget": 0.1}, {"budget": 0.0, "pairs": "ag"}):
-        state, _ = run(kernel("adaptive", **options), law, blank(law, 2, 1000, allowed=by_place))
-        assert set(state.ids[:, 0].tolist()) == {0}
-        assert set(state.ids[:, 1].tolist()) == {1, 2}
 
 
 def test_pieces_of_chains_are_put_together(monkeypatch):
@@ -431,16 +384,8 @@ def test_a_network_fills_a_text(signal):
         ({"reach": 0.0}, "reach=0.0"),
         ({"entropy_weight": -0.1}, "entropy_weight=-0.1"),
         ({"candidates": 0}, "candidates=0"),
-        ({"temperature": 0}, "temperature=0: give a number above 0"),
-        ({"top_k": 0}, "top_k=0: keep at least 1"),
     ],
 )
 def test_options_that_make_no_sense(options, told):
     with pytest.raises(BesagError, match=told):
         kernel("adaptive", **options)
-
-
-def test_nothing_hidden():
-    law = Table.random(2, 2)
-    with pytest.raises(BesagError, match="no free place is hidden"):
-        run(kernel("adaptive"), law, blank(law, 2, 3, np.array([0, 1])))

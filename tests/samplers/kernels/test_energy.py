@@ -5,34 +5,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import networks
 from tests.laws import Counting
+from tests.samplers.enumerated import energy_law, energy_of
 from tests.samplers.exact import Incompatible, blank, sequences, total_variation
 
 import besag
-from besag.conditionals.contract import Conditionals, Questions
+from besag.conditionals.contract import Conditionals
 from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.samplers.kernel import Canvas
 from besag.samplers.kernels.energy import energies, forbidden, refuse_cold, refuse_unknown, text_places
-
-
-def energy_of(law: Conditionals, sequence: np.ndarray, energy: str) -> float:
-    """The definition: one place hidden at a time, the logit of what stood there, normalised or not."""
-    total = 0.0
-    for place, token in enumerate(sequence):
-        ids = torch.as_tensor(sequence.copy())[None]
-        ids[0, place] = law.width
-        logits = law.head(law.rows(Questions(ids, torch.tensor([0]), torch.tensor([place]))))[0].numpy()
-        total -= logits[token] - (np.logaddexp.reduce(logits) if energy == "norm" and logits[token] > -np.inf else 0)
-    return total
-
-
-def energy_law(law: Conditionals, places: int, energy: str, temperature: float = 1.0) -> np.ndarray:
-    """(V^n,) exp(−E/T), normalised, in the order of the sequences' numbers."""
-    every = np.array([energy_of(law, sequence, energy) for sequence in sequences(law.width, places)])
-    weights = np.exp(-(every - every.min()) / temperature)
-    return weights / weights.sum()
 
 
 def all_energies(law: Conditionals, places: int, energy: str) -> torch.Tensor:

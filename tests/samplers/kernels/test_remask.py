@@ -6,25 +6,20 @@ from math import ceil
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from tests import networks
+from tests.laws import Counting
+from tests.samplers.enumerated import Partial, ancestral_law
 from tests.samplers.exact import Incompatible, blank, conditional, empirical, follows, number, run, total_variation
-from tests.samplers.kernels.test_ancestral import Counted, Partial
-from tests.samplers.kernels.test_ancestral import enumerated as ancestral_law
 
 from besag.conditionals.table import Table
-from besag.conditionals.transformer import Transformer
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.samplers import (
-    Canvas,
     kernel,
     remask,  # noqa: F401 (registers itself)
 )
 from besag.samplers.kernels.schedules import SCHEDULES, shown
 
-CHAINS = 20_000
+CHAINS = 10_000
 
 
 def walked(law, places, sigma, grid, steps=None, schedule="log_linear", compensated=True):
@@ -117,7 +112,7 @@ def test_dependent_places_are_right_in_the_limit_since_eta_is_a_rate():
 
 
 def test_a_place_is_masked_again_half_eta_times_and_passes_are_those_that_reveal():
-    law = Counted(Table.random(2, 3, seed=2))
+    law = Counting(Table.random(2, 3, seed=2))
     grid, eta, chains = 100, 4.0, 1000
     _, told = run(kernel("remask", eta=eta, grid=grid), law, blank(law, 3, chains))
     again = sum(int(info.more["remasked"].sum()) for info in told) / (3 * chains)
@@ -125,7 +120,7 @@ def test_a_place_is_masked_again_half_eta_times_and_passes_are_those_that_reveal
     revealed = torch.stack([info.more["revealed"] for info in told])
     passes = torch.stack([info.passes for info in told])
     assert torch.equal(passes, (revealed > 0).long())
-    assert law.sequences == int(passes.sum())
+    assert len(law.sequences) == int(passes.sum())
     assert len(told) == grid == kernel("remask", grid=grid).steps(blank(law, 3, 1))
     assert told[-1].more["time"].tolist() == [0.0] * chains
 
@@ -198,36 +193,16 @@ def test_the_planner_shows_as_many_as_the_schedule_says():
         assert all(set(info.passes.tolist()) <= {0, 1} for info in told)
 
 
-@given(st.integers(0, 50), st.integers(1, 30), st.sampled_from(["remdm", "p2"]), st.sampled_from(list(SCHEDULES)))
-@settings(max_examples=20, deadline=None)
-def test_noise_belongs_to_the_chain_and_only_hidden_free_places_move(seed, batch, kind, schedule):
-    law = Table.random(3, 4, seed=seed)
-    ids = torch.tensor([[3, 1, 3, 3], [3, 1, 2, 3], [0, 1, 3, 3], [3, 1, 3, 3], [2, 1, 0, 0], [3, 1, 3, 3]])
-    free = torch.tensor([True, False, True, True]).expand(6, 4)
-    canvas = Canvas(ids, free, 3, allowed=torch.tensor([True, False, True]))
-    options = kernel("remask", kind=kind, eta=2.0, grid=6, schedule=schedule)
-    whole, told = run(options, law, canvas, seed=seed)
-    assert torch.equal(whole.ids[ids < 3], ids[ids < 3])
-    assert set(whole.ids[ids == 3].tolist()) <= {0, 2}
-    assert all(int(info.passes[4]) == 0 for info in told)  # the chain in which nothing is hidden
-    net = sum(info.more["revealed"] - info.more["remasked"] for info in told)
-    assert torch.equal(net, (ids == 3).sum(1))
-    engine = Engine(law, batch_tokens=batch, progress=False)
-    for part in (torch.arange(2), torch.arange(2, 6)):
-        some, _ = run(options, law, canvas.rows(part), seed=seed, first=int(part[0]), engine=engine)
-        assert torch.equal(some.ids, whole.ids[part])
-
-
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("kind", ["remdm", "p2"])
-def test_on_a_network(kind):
-    words = networks.vocabulary("bert")
-    law = Transformer(networks.tiny("bert"), words)
-    ids = torch.full((8, 7), words.mask_id)
-    free = torch.ones(8, 7, dtype=torch.bool)
-    free[:, [0, -1]] = False
-    state, told = run(kernel("remask", kind=kind, eta=3.0, grid=20), law, Canvas(ids, free, words.mask_id))
-    assert words.mask_id not in state.ids[:, 1:-1]
-    assert sum(int(info.more["remasked"].sum()) for info in told) > 0
+def test_what_is_taken_back_is_revealed_again(kind, schedule):
+    law = Table.random(3, 4, seed=3)
+    ids = np.array([[3, 1, 3, 3], [3, 1, 2, 3], [0, 1, 3, 3], [2, 1, 0, 0]] * 5)
+    _, told = run(kernel("remask", kind=kind, eta=2.0, grid=6, schedule=schedule), law, blank(law, 4, 20, ids))
+    assert all(int(info.passes[3]) == 0 for info in told)  # the chain in which nothing is hidden
+    net = sum(info.more["revealed"] - info.more["remasked"] for info in told)
+    assert net.tolist() == (ids == 3).sum(1).tolist()
+    assert kind == "p2" or any(info.more["remasked"].any() for info in told)  # what p2 takes back is tested above
 
 
 @pytest.mark.parametrize(
@@ -238,7 +213,6 @@ def test_on_a_network(kind):
         ({"eta": float("nan")}, "eta=nan"),
         ({"grid": True}, "grid=True"),
         ({"schedule": "geometrical"}, "Did you mean 'geometric'"),
-        ({"top_k": 0}, "top_k=0"),
     ],
 )
 def test_options_that_make_no_sense(options, told):

@@ -5,34 +5,17 @@ from itertools import permutations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from tests.laws import Arbitrary, Counting
+from tests.laws import Counting
 from tests.networks import tiny, vocabulary
-from tests.samplers.exact import blank, empirical, follows, number, run, sequences, total_variation
+from tests.samplers.exact import Hashed, blank, empirical, follows, run, sequences, total_variation
 
 from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
-from besag.engine import Engine
 from besag.errors import BesagError
 from besag.samplers.kernel import kernel
 from besag.samplers.kernels import semi_ar
 
-CHAINS = 20_000
-
-
-class Hashed(Arbitrary):
-    """Answers for text of any length, each distinct question once."""
-
-    def __init__(self, width=2):
-        super().__init__(width)
-        self.known = {}
-
-    def logits(self, context, place):
-        key = (place, *context)
-        if key not in self.known:
-            self.known[key] = super().logits(context, place)
-        return self.known[key]
+CHAINS = 10_000
 
 
 def starts(places, window, stride):
@@ -152,9 +135,6 @@ def test_forbidden_tokens_of_a_place_move_with_the_window():
     allowed[torch.arange(5), torch.tensor([0, 1, 2, 0, 1])] = True
     state, _ = run(kernel("semi_ar", window=2, stride=1), law, blank(law, 5, 20, allowed=allowed))
     assert (state.ids == torch.tensor([0, 1, 2, 0, 1])).all()
-    one = torch.tensor([False, True, True])
-    state, _ = run(kernel("semi_ar", window=2), law, blank(law, 5, 200, allowed=one))
-    assert set(state.ids.flatten().tolist()) == {1, 2}
 
 
 def test_truncation_and_temperature_change_the_law_as_they_say():
@@ -165,40 +145,6 @@ def test_truncation_and_temperature_change_the_law_as_they_say():
     cut = np.isin(np.arange(4), order[:2])
     for options, expected in [({"temperature": 2.0}, row**0.5), ({"top_k": 2}, row * cut), ({"top_p": 0.7}, row * few)]:
         assert follows(empirical(kernel("semi_ar", window=1, **options), law, blank(law, 1, CHAINS)), expected)
-
-
-@given(
-    st.integers(0, 50), st.integers(1, 5), st.data(), st.sampled_from(["left_to_right", "random"]), st.integers(1, 30)
-)
-@settings(max_examples=15, deadline=None)
-def test_noise_belongs_to_the_chain_and_clamped_places_never_move(seed, window, data, inner, batch):
-    stride = data.draw(st.integers(1, window))
-    law = Hashed(3)
-    canvas = blank(law, 5, 6)
-    given_at = torch.from_numpy(np.random.default_rng(seed).random((6, 5)) < 0.3)
-    given_at[:, 0] = False
-    values = torch.arange(30).view(6, 5) % 3
-    canvas = canvas._replace(ids=torch.where(given_at, values, canvas.ids), free=~given_at)
-    how = kernel("semi_ar", window=window, stride=stride, inner=inner)
-    whole, _ = run(how, law, canvas, seed=seed)
-    engine = Engine(law, batch_tokens=batch, progress=False)
-    for part in (torch.arange(2), torch.arange(2, 6)):
-        some, _ = run(how, law, canvas.rows(part), seed=seed, first=int(part[0]), engine=engine)
-        assert torch.equal(some.ids, whole.ids[part])
-    assert torch.equal(whole.ids[given_at], values[given_at])
-    assert int(whole.ids.max()) < 3
-    assert int(canvas.ids.max()) == 3  # the canvas itself was not written on
-
-
-def test_a_step_leaves_the_state_before_it_as_it_was():
-    law = Hashed()
-    engine, canvas = Engine(law, progress=False), blank(law, 3, 2)
-    how, noise = kernel("semi_ar", window=2), semi_ar.Noise(0, torch.arange(2))
-    state = how.init(engine, noise, canvas)
-    before = state.ids.clone()
-    how.step(engine, noise, state)
-    assert torch.equal(state.ids, before)
-    assert number(state.ids, 3).tolist() == [26, 26]  # all masks
 
 
 def test_on_a_network_text_is_longer_than_the_model_and_windows_stand_between_special_tokens():
@@ -227,16 +173,8 @@ def test_on_a_network_text_is_longer_than_the_model_and_windows_stand_between_sp
         ({"window": 4, "stride": 5}, "stride=5: a window of 4 moves on by 1 to 4 tokens"),
         ({"stride": 0}, "stride=0"),
         ({"inner": "randon"}, "inner='randon': give one of left_to_right, random. Did you mean 'random'"),
-        ({"temperature": -1.0}, "temperature=-1.0"),
-        ({"top_p": 2.0}, "top_p=2.0"),
     ],
 )
 def test_options_that_make_no_sense(options, told):
     with pytest.raises(BesagError, match=told):
         kernel("semi_ar", **options)
-
-
-def test_nothing_to_draw_is_refused():
-    law = Hashed()
-    with pytest.raises(BesagError, match="no free place is hidden"):
-        run(kernel("semi_ar"), law, blank(law, 3, 2, np.zeros(3, int)))

@@ -12,9 +12,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.samplers.enumerated import toy
 from tests.samplers.exact import blank, empirical, follows, run
 
-from besag.conditionals.table import Table
 from besag.diagnostics.texts import stutter as rate_of_tokens
 from besag.samplers import kernel
 from besag.samplers.kernels import stutter
@@ -75,13 +75,6 @@ def test_where_tokens_repeat():
     free = torch.tensor([[False, True, True, True], [True, True, True, False]])
     expected = torch.tensor([[False, True, True, False], [False, False, True, False]])
     assert torch.equal(repeated(ids, free), expected)
-
-
-def toy() -> Table:
-    """Half of the mass on "was walking along", half on "was quietly walking"."""
-    joint = np.zeros((4, 4, 4))
-    joint[0, 2, 3] = joint[0, 1, 2] = 0.5
-    return Table(joint, symbols=["was", "quietly", "walking", "along"])
 
 
 def test_plain_parallel_decoding_stutters_exactly_a_quarter_of_the_time():

@@ -16,9 +16,12 @@ if THERE and not torch.cuda.is_available() and "triton" not in sys.modules:
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cuda" if torch.cuda.is_available() and not INTERPRETED else "cpu"
 
-pytestmark = pytest.mark.skipif(
-    not THERE or (DEVICE == "cpu" and not INTERPRETED), reason="needs Triton, and CUDA or TRITON_INTERPRET=1"
-)
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(
+        not THERE or (DEVICE == "cpu" and not INTERPRETED), reason="needs Triton, and CUDA or TRITON_INTERPRET=1"
+    ),
+]
 
 
 @pytest.mark.parametrize(("window", "causal"), [(None, False), (4, False), (None, True)])

@@ -149,6 +149,7 @@ def trained() -> Any:
     return network.model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"one_at_a_time": True}, {"teacher": "frozen", "weight": 0.0}])
 def test_one_pass_comes_nearer_to_pll(trained: Any, options: dict[str, Any]) -> None:
     """In 30 steps; as many more of mlm do not bring it there."""

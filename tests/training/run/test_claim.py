@@ -16,6 +16,7 @@ from besag.training.run.claim import Claim, begun
 ONE = {"schedule": {"steps": 1}}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="locks of POSIX")
 def test_another_process_is_kept_out_until_the_first_ends(tmp_path: Path) -> None:
     said = "import sys; from besag.training.run.claim import *; Claim(Path(sys.argv[1])); print('mine')"

@@ -34,6 +34,7 @@ def two(folder: Path, changes: dict[str, Any]) -> None:
     assert run.returncode == 0, said
 
 
+@pytest.mark.slow
 def test_the_loss_curve_of_two_processes_is_that_of_one(tmp_path: Path) -> None:
     changes: dict[str, Any] = {
         "model": {"config": QUIET_MODEL},

@@ -36,6 +36,7 @@ def killed(folder: Path, changes: dict[str, Any], step: int) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_bit_for_bit(case: str, tmp_path: Path) -> None:
     changes = CASES[case]

@@ -54,6 +54,7 @@ def test_the_same_recipe_gives_the_same_bits_whatever_was_drawn_before(tmp_path:
     assert not all(torch.equal(one[name], three[name]) for name in one)
 
 
+@pytest.mark.slow
 def test_workers_change_nothing(tmp_path: Path) -> None:
     for name, workers in (("one", 0), ("two", 2)):
         run(tmp_path / name, {"schedule": {"steps": 4}, "run": {"workers": workers}})
@@ -129,6 +130,7 @@ def test_averages_are_what_is_saved(tmp_path: Path) -> None:
     assert not torch.equal(saved[name], state["objective"][f"encoder.model.{name}"])
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_run_and_leaves_its_checkpoint(tmp_path: Path) -> None:
     run(tmp_path / "out", {"schedule": {"steps": 3}})
     with small_disk(100_000), pytest.raises(BesagError, match=r"step 6 could not be written.*step 3 is whole"):
@@ -136,6 +138,7 @@ def test_a_full_disk_ends_the_run_and_leaves_its_checkpoint(tmp_path: Path) -> N
     assert run(tmp_path / "out", {"schedule": {"steps": 9}}, resume=True).step == 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["weights", "tokenizer"])
 def test_a_full_disk_at_the_very_end_leaves_no_half_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
@@ -167,6 +170,7 @@ def test_a_tilted_law_leaves_its_tilt(tmp_path: Path) -> None:
     assert "at a rate of 0.3 (log π is in `tilt.safetensors`). `besag.load(folder, untilt=True)`" in card
 
 
+@pytest.mark.slow
 def test_the_tilt_is_that_of_the_last_rate_and_can_be_taken_out(tmp_path: Path) -> None:
     masking = {"law": "wsbert", "rate": 0.5, "rate_law": "linear", "end_rate": 0.1, "copies": 2}
     folder = run(tmp_path / "out", {"schedule": {"steps": 2}, "masking": masking}).folder / "model"
@@ -193,6 +197,7 @@ def test_a_law_that_is_not_used_tilts_nothing(tmp_path: Path) -> None:
     assert "were not used" in (tmp_path / "out" / "model" / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_law_guided_by_attention_is_shown_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trainer, "LOOK", 2)
     changes: dict[str, Any] = {
@@ -242,6 +247,7 @@ def test_an_encoder_is_called_one(tmp_path: Path) -> None:
     assert all("loss" in row for row in logs.read(tmp_path / "out"))  # no line of nothing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["bitfit", "lora"])
 def test_adapted_averaged_and_resumed_it_is_an_ordinary_model_again(tmp_path: Path, method: str) -> None:
     config = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}

@@ -106,6 +106,7 @@ def pair_laws(
     log_q = (log_q - share[:, 0, :, None] - share[:, 1, None]).masked_fill(gone, -torch.inf)
     total = log_q.logsumexp((1, 2), keepdim=True)
     if not bool(total.isfinite().all()):
+        engine.check()  # NaN is told as what it is
         at = int((~total.flatten().isfinite()).nonzero()[0, 0])
         raise BesagError(
             f"the {k} likeliest tokens of place {int(first[at])} and of place {int(second[at])} hold no possible pair: "

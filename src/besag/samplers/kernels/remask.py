@@ -121,7 +121,7 @@ class Remask(Kernel):
             "remasked": move.taken_back.sum(1),
             "time": torch.full((len(ids),), 1 - (state.step + 1) / self.grid, dtype=torch.float64),
         }
-        score = score.where(move.revealed.to(device), state.score.to(score))
+        score = torch.where(move.revealed.to(device), score, state.score)  # in the finer precision of the two
         state = state._replace(step=state.step + 1, hides=hides, score=score)
         return state._replace(ids=ids), Info(changes(state.ids, ids), move.asked.any(1).long(), more)
 

@@ -30,7 +30,7 @@ class Words:
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
         self.backend: Any = tokenizer.backend_tokenizer if tokenizer.is_fast else None
-        self.splits: bool = tokenizer.is_fast and Vocabulary(tokenizer)._has_words  # into words, before the model does
+        self.splits: bool = tokenizer.is_fast and Vocabulary(tokenizer).has_words  # into words, before the model does
 
     def begins(self, ids: Ints, special: Bools) -> Bools:
         """(n,) does a word begin at each token? Special tokens stand between words."""

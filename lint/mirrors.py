@@ -1,0 +1,172 @@
+"""Which test file covers a module that has none of its own name, and why: read by `house_rules.py`.
+
+Most stand here for one of two reasons: several small modules answer one contract, which one test holds them all to; or
+a module is a part of another, and is tested through it. Whoever can test a module by itself writes its own file, and
+drops it here.
+"""
+
+from __future__ import annotations
+
+# (the test file, why, the modules)
+ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    # ---- one contract, one test
+    (
+        "scores/test_conformance.py",
+        "every method is held to its definition as plain loops, one row each",
+        (
+            "scores/causal.py",
+            "scores/chain.py",
+            "scores/elbo.py",
+            "scores/pll.py",
+            "scores/registry.py",
+            "scores/scoring.py",
+            "scores/unmasked.py",
+            "scores/whole_word.py",
+            "scores/word_l2r.py",
+        ),
+    ),
+    (
+        "joints/test_constructions.py",
+        "every construction is held to its dense definition, one row each",
+        (
+            "joints/acceleration.py",
+            "joints/ag.py",
+            "joints/hcb.py",
+            "joints/law.py",
+            "joints/mlm.py",
+            "joints/mrf.py",
+            "joints/mrf_local.py",
+            "joints/order.py",
+            "joints/registry.py",
+            "joints/stationary.py",
+            "joints/unaries.py",
+        ),
+    ),
+    (
+        "masks/test_laws.py",
+        "the contract of all laws",
+        ("masks/law.py", "masks/passages.py"),
+    ),
+    (
+        "samplers/test_conformance.py",
+        "the contract of all kernels, and what their steps are made of",
+        ("samplers/drawing.py", "samplers/kernel.py", "samplers/kernels/decoding.py"),
+    ),
+    (
+        "constraints/test_propagation.py",
+        "every constraint and what cuts by it, against brute force over all texts of small vocabularies",
+        (
+            "constraints/automaton_filter.py",
+            "constraints/conflicts.py",
+            "constraints/constraint.py",
+            "constraints/lengths.py",
+            "constraints/mask.py",
+            "constraints/page.py",
+            "constraints/patterns.py",
+            "constraints/pieces.py",
+            "constraints/placements.py",
+            "constraints/predicates.py",
+            "constraints/problem.py",
+            "constraints/scope.py",
+            "constraints/tables.py",
+            "constraints/words.py",
+        ),
+    ),
+    (
+        "training/optimizers/test_optimizers.py",
+        "all optimizers against their formulas, in float32 and with masters",
+        (
+            "training/optimizers/adamw.py",
+            "training/optimizers/lamb.py",
+            "training/optimizers/masters.py",
+            "training/optimizers/muon.py",
+        ),
+    ),
+    (
+        "training/recipe/test_recipe.py",
+        "a recipe is read, checked and written as one thing",
+        ("training/recipe/checks.py", "training/recipe/text.py", "training/recipe/values.py"),
+    ),
+    # ---- parts of something that is tested whole
+    ("test_engine.py", "buckets are seen by what the engine runs together", ("buckets.py",)),
+    ("cli/test_commands.py", "short commands that print text", (
+        "cli/choose.py", "cli/cite.py", "cli/methods.py", "cli/models.py", "cli/named.py", "references.py",
+        "registry.py",
+    )),
+    ("cli/test_joint.py", "a comparison is the joint's, once a construction", ("cli/compare.py", "cli/options.py")),
+    ("cli/test_score.py", "settings and lengths are those of a score", ("cli/config.py", "cli/lengths.py")),
+    ("cli/test_score_failures.py", "how a command ends", ("cli/exits.py",)),
+    ("cli/test_writing.py", "rows are seen in what is written", ("cli/rows.py",)),
+    ("conditionals/test_transformer.py", "what masked and causal networks share, asked of each family", (
+        "conditionals/contract.py", "conditionals/network.py", "conditionals/split.py",
+    )),
+    ("conditionals/test_loading.py", "folders good and bad are loaded", ("conditionals/checkpoint.py",)),
+    ("constraints/test_automaton.py", "expressions and the letters they are over", (
+        "constraints/alphabet.py", "constraints/regex.py",
+    )),
+    ("constraints/test_solving.py", "the search is what solves", ("constraints/search.py",)),
+    ("diagnostics/test_chain_plots.py", "the pictures of chains", ("diagnostics/plots.py",)),
+    ("diagnostics/test_rectangle.py", "what is found is shown, and where is read", (
+        "diagnostics/reading.py", "diagnostics/show.py",
+    )),
+    ("evaluation/test_minimal_pairs.py", "pairs are read to be scored", ("evaluation/pair_files.py",)),
+    ("fills/test_fill.py", "a beam is one way to fill", ("fills/beam.py",)),
+    ("joints/test_block.py", "the joint of a block, asked for, made and shown", (
+        "joints/block_ag.py", "joints/block_asking.py", "joints/block_show.py",
+    )),
+    ("joints/test_comparison.py", "distances between joints", ("joints/metrics.py",)),
+    ("joints/test_kernels.py", "the fused passes and the tiles they run over", ("joints/tiles.py",)),
+    ("joints/test_pair_show.py", "how results are told, seen in a joint", (
+        "results/data.py", "results/tables.py", "results/words.py",
+    )),
+    ("joints/test_pair_plot.py", "how results are drawn, seen in a joint", ("results/plots.py",)),
+    ("masks/test_pmi_vocabulary.py", "a vocabulary is counted over a corpus", ("masks/corpus.py", "masks/counting.py")),
+    ("samplers/kernels/test_spindle.py", "the schedules of tokens, beside those of the objective", (
+        "masks/token_schedules.py",
+    )),
+    ("samplers/test_sampling.py", "the sheet that chains write on, and the chains", (
+        "samplers/chain.py", "samplers/sheet.py",
+    )),
+    ("samplers/editing/test_augment.py", "what augmenting moves and returns", (
+        "samplers/editing/augmented.py", "samplers/editing/states.py",
+    )),
+    ("samplers/editing/test_edit.py", "which words are named", ("samplers/editing/rewrite.py",)),
+    ("samplers/kernels/test_metropolis.py", "what Metropolis proposes, against its matrix", (
+        "samplers/kernels/proposals.py",
+    )),
+    ("scores/test_score.py", "a score as a choice and as data", ("scores/choice.py", "scores/record.py")),
+    ("study/test_report.py", "the pictures of the report", ("study/plot.py",)),
+    ("training/data/test_loader.py", "the progress that batches are told", ("training/data/clock.py",)),
+    ("training/data/test_sources.py", "rows are one kind of source", ("training/data/rows.py",)),
+    ("training/network/test_encoder.py", "ragged batches and attention within them, against padded ones", (
+        "training/network/attention.py", "training/network/batch.py",
+    )),
+    ("training/objectives/test_mae.py", "the decoder that it throws away", ("training/network/decoder.py",)),
+    ("training/objectives/test_mlm.py", "the contract, in its shortest objective", (
+        "training/objectives/objective.py",
+    )),
+    ("training/objectives/test_mdlm.py", "a share of plain masks beside an objective", (
+        "training/objectives/sharing.py",
+    )),
+    ("training/run/test_run.py", "a finished run is exported", ("training/run/export.py",)),
+    ("training/run/test_logs.py", "what is told before and while it runs", (
+        "training/run/forecast.py", "training/run/meter.py",
+    )),
+    ("training/run/test_processes.py", "several processes", ("training/run/ranks.py",)),
+)  # fmt: skip
+COVERED: dict[str, tuple[str, str]] = {module: (test, why) for test, why, modules in ROWS for module in modules}
+
+NOTHING_RUNS: dict[str, str] = {"arrays.py": "names of types"}
+
+WHOLE: dict[str, str] = {  # tests of no one file
+    "cli/test_process.py": "the command as a process: streams, signals, how soon it answers",
+    "constraints/test_networks.py": "constraints on networks and under kernels",
+    "scores/test_networks.py": "all methods on one network of each family",
+    "test_cuda.py": "what runs differently on CUDA, beside the CPU",
+    "test_examples.py": "what the pages show",
+    "test_house_rules.py": "the linter of house rules",
+    "test_peers.py": "the same numbers as others",
+    "training/objectives/test_surgery.py": "whether an objective leaves a plain network behind",
+    "training/run/test_resume.py": "a run that is killed, whatever its parts",
+    "training/tokenizer/test_tokenizer.py": "the package itself",
+}
