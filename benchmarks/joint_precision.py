@@ -14,7 +14,7 @@ import torch
 
 import besag
 from besag.joints import construction
-from besag.places.places import Token
+from besag.places.tokens import Token
 
 PAIRS = [
     ("The man is at the casino.", (2, 3)),

@@ -26,12 +26,12 @@ if TYPE_CHECKING:  # a room is entered with the first verb that needs it: scorin
     from besag.joints.block import BlockJoint
     from besag.joints.candidates import Candidates
     from besag.joints.pair import PairJoint
-    from besag.places.places import Position
+    from besag.places.positions import Position
     from besag.samplers import Kernel
     from besag.samplers.chain import Chain
     from besag.samplers.editing.augmented import Augmentation
     from besag.samplers.editing.edit import Edited, Inversion
-    from besag.samplers.editing.rewrite import Changes, Spot
+    from besag.samplers.editing.rewrite import Changes
     from besag.samplers.normalising import Normalised
     from besag.samplers.sampling import Watch
     from besag.scores.marginals import Marginals
@@ -343,8 +343,8 @@ class LanguageModel:
         steps: int | None = None,
         length: int | LengthModel | None = None,
         end: str = "",
-        free: Literal["all"] | Sequence[Spot] | None = None,
-        keep: Sequence[Spot] = (),
+        free: Literal["all"] | Sequence[Position] | None = None,
+        keep: Sequence[Position] = (),
         outcomes: Literal["text", "all"] = "text",
         constraints: Sequence[Constraint] = (),
         every: int | None = None,

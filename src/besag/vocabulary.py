@@ -1,4 +1,4 @@
-"""Text and token ids: character offsets, words, special tokens, and windows over long text.
+"""Text and token ids: character offsets, words, and special tokens.
 
 Knows tokenizers, fast (Rust, with offsets) and slow (Python, aligned to the text here). Refuses to know models, masks
 and scores, never truncates, and never tokenises a part of a text alone.
@@ -168,24 +168,34 @@ class Vocabulary:
             return []
         joined = [separator.join(filter(None, parts)) for parts in zip(before, texts, after, strict=True)]
         starts = [len(p) + len(separator) * bool(text) if p else 0 for p, text in zip(before, texts, strict=True)]
-        spans = [(first, first + len(text)) for first, text in zip(starts, texts, strict=True)]
         page = _Page(joined)
         if self._symbols is not None:
             _refuse_strangers(joined, self._symbols)
         batch = self._fast(joined) if self.tokenizer.is_fast else self._slow(joined)
-
-        row, ids, tokens, special = batch.row, batch.ids, batch.tokens, batch.special
-        start, end = page.trim(row, batch.offsets, tokens)
-        offsets = np.where(special[:, None], 0, np.stack([start, end], axis=1) - page.base[row][:, None])
-
+        start, end = page.trim(batch.row, batch.offsets, batch.tokens)
         if not isinstance(words, str):
             policy, key = "given", _first_overlap(start, end, page.place(_given(words, texts), starts))
         elif words == "tokenizer" and batch.words is not None:
             policy, key = words, batch.words
         else:
             policy, key = "whitespace", _first_overlap(start, end, page.runs)
-        numbers = _count(row, key, special)
+        spans = [(first, first + len(text)) for first, text in zip(starts, texts, strict=True)]
+        return self._texts(joined, spans, page, batch, start, end, _count(batch.row, key, batch.special), policy)
 
+    def _texts(
+        self,
+        joined: list[str],
+        spans: list[tuple[int, int]],  # of what is scored
+        page: _Page,
+        batch: _Batch,
+        start: np.ndarray,  # (T,) in the page
+        end: np.ndarray,  # (T,)
+        numbers: np.ndarray,  # (T,) words
+        policy: str,
+    ) -> list[Encoded]:
+        """The tokens of a batch, given back to their texts."""
+        row, ids, tokens, special = batch.row, batch.ids, batch.tokens, batch.special
+        offsets = np.where(special[:, None], 0, np.stack([start, end], axis=1) - page.base[row][:, None])
         bounds = np.searchsorted(row, np.arange(len(joined) + 1)).tolist()
         parts = [slice(low, high) for low, high in pairwise(bounds)]
         strange = ~special & (ids == (-1 if self.unknown_id is None else self.unknown_id))
@@ -210,7 +220,7 @@ class Vocabulary:
 
     def _fast(self, texts: list[str]) -> _Batch:
         backend = self.tokenizer.backend_tokenizer  # itself: the wrapper copies every encoding into lists again
-        backend.no_truncation()  # a text longer than the model is no mistake: see `windows`
+        backend.no_truncation()  # a text longer than the model is no mistake: it is read in windows
         backend.no_padding()  # (the wrapper sets both anew at each of its own calls)
         encodings = backend.encode_batch(texts)
         words = None
@@ -365,27 +375,3 @@ def _given(words: Any, texts: list[str]) -> list[list[tuple[int, int]]]:
             spans.append((start, cursor))
         result.append(spans)
     return result
-
-
-def windows(length: int, capacity: int, place: np.ndarray, centred: bool) -> np.ndarray:  # (M,)
-    """Start of the window of `capacity` text tokens, out of `length`, in which each place is answered.
-
-    Centred: the window around the place itself, pushed inside the text. Otherwise windows start every half capacity,
-    and at the last start, so that many places share one; a place takes the window that maximises the smaller of its
-    left and right contexts, where a side that reaches the end of the text counts as full. Ties go to the left.
-    """
-    if capacity < 1:
-        raise BesagError(f"a window of {capacity} tokens has no room for text: it needs at least 1.")
-    place = np.asarray(place, dtype=np.int64)
-    last = max(length - capacity, 0)
-    if centred or last == 0:
-        centre: np.ndarray = np.clip(place - capacity // 2, 0, last)
-        return centre
-    stride = max(capacity // 2, 1)
-    start = np.clip((place[:, None] // stride - np.array([2, 1, 0])) * stride, 0, last)
-    start = np.append(start, np.full((len(place), 1), last), axis=1)  # (M, 4): no other window can hold the place
-    left = np.where(start == 0, capacity, place[:, None] - start)
-    right = np.where(start == last, capacity, start + capacity - 1 - place[:, None])
-    context = np.where((left >= 0) & (right >= 0), np.minimum(left, right), -1)
-    best: np.ndarray = np.take_along_axis(start, context.argmax(axis=1)[:, None], axis=1)[:, 0]
-    return best

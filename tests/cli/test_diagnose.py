@@ -17,7 +17,7 @@ QUICK = ("--minors", 8, "--candidates", 5)
 
 
 def test_a_pair_is_diagnosed_as_python_does(run: Run) -> None:
-    result = run("diagnose", TEXT, "--at", "man", "--at", "is", "--max-distance", 1, "--top", 2, *QUICK)
+    result = run("diagnose", TEXT, "--position", "man", "--position", "is", "--max-distance", 1, "--top", 2, *QUICK)
     assert result.exit_code == 0, result.stderr
     lines = table(result.stdout)
     values = {(line["diagnostic"], line["measure"]): float(line["value"]) for line in lines}
@@ -46,7 +46,7 @@ def test_without_places_neighbours_are_tested(run: Run) -> None:
 def test_json_holds_everything_and_a_picture_is_saved(run: Run, tmp_path: Path) -> None:
     picture = tmp_path / "casino.png"
     result = run(
-        "diagnose", "The cats sleep.", "--at", 2, "--at", 3, "--format", "jsonl", "--plot", picture,
+        "diagnose", "The cats sleep.", "--position", 2, "--position", 3, "--format", "jsonl", "--plot", picture,
         "--max-distance", 1, *QUICK,
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
@@ -58,12 +58,12 @@ def test_json_holds_everything_and_a_picture_is_saved(run: Run, tmp_path: Path) 
 
 
 def test_wrong_places_are_answered(run: Run) -> None:
-    result = run("diagnose", TEXT, "--at", "mann", "--at", "is", *QUICK)
+    result = run("diagnose", TEXT, "--position", "mann", "--position", "is", *QUICK)
     assert result.exit_code == 2
     assert "Did you mean 'man'?" in result.stderr
-    alone = run("diagnose", TEXT, "--at", "man", *QUICK)
+    alone = run("diagnose", TEXT, "--position", "man", *QUICK)
     assert alone.exit_code == 2
     assert "two places, and one was given" in alone.stderr
-    long = run("diagnose", " ".join([TEXT] * 60), "--at", 1, "--at", 2, *QUICK)
+    long = run("diagnose", " ".join([TEXT] * 60), "--position", 1, "--position", 2, *QUICK)
     assert long.exit_code == 2
     assert "--max-distance" in long.stderr

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Run, _embedded, column, table
 
-from besag.cli.joint import positions, size
+from besag.cli.joint import size
 from besag.errors import BesagError
 from besag.joints.pair import PairJoint
 
@@ -49,14 +49,12 @@ def test_what_the_rows_are_is_said_in_one_line(run: Run) -> None:
 
 @pytest.mark.parametrize("at", [("man", "is"), (2, "8:10"), ("4:7", -6)])
 def test_a_place_is_a_word_a_token_or_characters(run: Run, at: tuple[object, object]) -> None:
-    result = run("joint", CASINO, "--at", at[0], "--at", at[1], *FEW, "--top", 3)
+    result = run("joint", CASINO, "--position", at[0], "--position", at[1], *FEW, "--top", 3)
     joint = expected(CASINO, ("man", "is"))
     assert [(row["a"], row["b"]) for row in table(result.stdout)] == [one[:2] for one in joint.top(3)]
 
 
-def test_what_at_may_say() -> None:
-    assert positions(["3", "-2", "4:7", "man", "3rd", "1:b"]) == [3, -2, (4, 7), "man", "3rd", "1:b"]
-    assert positions(None) is positions([]) is None
+def test_how_many_candidates_may_be_said() -> None:
     assert [size(written) for written in (None, "auto", "all", "50")] == ["auto", "auto", "all", 50]
     for wrong in ("0", "-3", "1.5", "al"):
         with pytest.raises(BesagError, match=f"--candidates '{wrong}'"):
@@ -75,7 +73,7 @@ def test_what_at_may_say() -> None:
     ],
 )
 def test_constructions_and_their_options(run: Run, options: tuple[str, ...], said: str) -> None:
-    result = run("joint", CASINO, "--at", "man", "--at", "is", *FEW, *options)
+    result = run("joint", CASINO, "--position", "man", "--position", "is", *FEW, *options)
     assert result.exit_code == 0, result.stderr
     assert said in result.stderr
 
@@ -147,13 +145,16 @@ def test_three_places_are_a_block(run: Run, tmp_path: Path) -> None:
     [
         ((CASINO,), "has no mask"),
         (("One [MASK] only.",), "one place only"),
-        ((CASINO, "--at", "man", "--at", "mann"), "Did you mean 'man'?"),
-        ((CASINO, "--at", "man", "--at", "man"), "the same position"),
-        ((CASINO, "--at", "man", "--at", "99"), "there is no token 99"),
-        (("He saw the kasbah.", "--at", "saw", "--at", "kasbah"), "'kasbah' is 4 tokens"),
-        ((CASINO, "--at", "man", "--at", "is", "--method", "agg"), "Did you mean 'ag'?"),
-        ((CASINO, "--at", "man", "--at", "is", "--method", "mlm", "--weights", "uniform"), "has no option 'weights'"),
-        ((CASINO, "--at", "man", "--at", "is", "--candidates", "many"), "--candidates 'many'"),
+        ((CASINO, "--position", "man", "--position", "mann"), "Did you mean 'man'?"),
+        ((CASINO, "--position", "man", "--position", "man"), "the same position"),
+        ((CASINO, "--position", "man", "--position", "99"), "there is no token 99"),
+        (("He saw the kasbah.", "--position", "saw", "--position", "kasbah"), "'kasbah' is 4 tokens"),
+        ((CASINO, "--position", "man", "--position", "is", "--method", "agg"), "Did you mean 'ag'?"),
+        (
+            (CASINO, "--position", "man", "--position", "is", "--method", "mlm", "--weights", "uniform"),
+            "has no option 'weights'",
+        ),
+        ((CASINO, "--position", "man", "--position", "is", "--candidates", "many"), "--candidates 'many'"),
         ((MASKED, "--gold", "New"), "gold"),
     ],
 )
@@ -169,7 +170,7 @@ def test_wrong_input_is_quoted_and_answered(run: Run, arguments: tuple[str, ...]
 
 
 def test_every_construction_is_a_row(run: Run) -> None:
-    result = run("compare", CASINO, "--at", "man", "--at", "is", *FEW)
+    result = run("compare", CASINO, "--position", "man", "--position", "is", *FEW)
     assert result.exit_code == 0, result.stderr
     rows = {row["construction"]: row for row in table(result.stdout)}
     comparison = expected(CASINO, ("man", "is")).compare()
@@ -194,7 +195,9 @@ def test_masks_have_no_perplexity_unless_gold_is_named(run: Run) -> None:
 
 
 def test_a_table_fits_a_terminal(run: Run) -> None:
-    shown = run("compare", CASINO, "--at", "man", "--at", "is", *FEW, "--format", "table").stdout.splitlines()
+    shown = run(
+        "compare", CASINO, "--position", "man", "--position", "is", *FEW, "--format", "table"
+    ).stdout.splitlines()
     assert max(map(len, shown)) <= 110
     assert shown[2].split() == ["P-PPL", "U-PPL", "G-KL", "A-KL", "A-JSD", "MI", "rank", "iterations"]
     assert [line.split()[0] for line in shown[3:6]] == ["mlm", "order", "order"]

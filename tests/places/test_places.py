@@ -2,12 +2,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests import tokenizers
 
 from besag.errors import BesagError
-from besag.places.places import Token, find, token_ids
+from besag.places.places import find
 from besag.vocabulary import Vocabulary
 
 TEXT = "The man is at the casino."
@@ -58,7 +56,10 @@ def test_sentence_pieces_and_residues():
     assert find(pieces, "The cats sleep", ("▁cats",)).positions == (2,)
     residues = vocabulary("character-slow")  # words are no help where there is no white space
     assert find(residues, "MKTAY", ("K", "Y")).positions == (2, 5)
-    assert "stands 2 times in 'MKTKY', as the tokens 2, 4" in refused(residues, "MKTKY", ("K", "Y"))
+    assert (
+        "stands 2 times in 'MKTKY': token 2 (1:2), token 4 (3:4). Name one by its index or its characters."
+        in refused(residues, "MKTKY", ("K", "Y"))
+    )
 
 
 @pytest.mark.parametrize("family", tokenizers.FAMILIES)
@@ -113,15 +114,15 @@ def test_what_cannot_be_a_place_is_said(cased):
     assert "is '[SEP]', a special token" in refused(cased, "The [SEP] man", (2, 1))  # though it is written in the text
     assert "Did you mean 'man'?" in refused(cased, TEXT, ("mann", "is"))
     assert "stands 2 times" in refused(cased, "the man at the mat", ("the", "man"))
-    assert "(4, 4) is no span" in refused(cased, TEXT, ((4, 4), 1))
-    assert "(20, 99) is no span" in refused(cased, TEXT, ((20, 99), 1))
-    assert "(1, 2, 3) is no span" in refused(cased, TEXT, ((1, 2, 3), 1))
-    assert "no token stands at the characters (3, 4)" in refused(cased, TEXT, ((3, 4), 1))
+    assert "4:4 is no span" in refused(cased, TEXT, ((4, 4), 1))
+    assert "20:99 is no span" in refused(cased, TEXT, ((20, 99), 1))
+    assert "(1, 2, 3) is no position" in refused(cased, TEXT, ((1, 2, 3), 1))
+    assert "no token stands at 3:4 of" in refused(cased, TEXT, ((3, 4), 1))
     assert "True is no position" in refused(cased, TEXT, (True, 2))
     assert "None is no position" in refused(cased, TEXT, (None, 2))
     assert "positions='man'" in refused(cased, TEXT, "man")
     assert "positions is empty" in refused(cased, TEXT, ())
-    assert "'' does not stand in" in refused(cased, TEXT, ("", "man"))
+    assert "'' is no position" in refused(cased, TEXT, ("", "man"))
     assert "expected a text" in refused(cased, 7)
     cased.mask_id, mask = None, cased.mask_id
     try:
@@ -137,56 +138,4 @@ def test_a_word_of_several_tokens_is_a_block(cased):
         "them."
     )
     assert "(18, 24) is 2 tokens" in refused(cased, TEXT, ((18, 24), 2))
-    assert "as the tokens (1, 2), (4, 5)" in refused(cased, "casino is casino", ("casino", "is"))
-
-
-@given(st.integers(0, 200), st.integers(0, 200), st.integers(3, 60))
-def test_a_long_text_is_cut_around_its_places(first, second, limit):
-    """The window holds both places, has as much text on either side, and keeps the special tokens at its ends."""
-    words = shared()
-    body, room = 201, limit - 2
-    text = " ".join(["cats", "sleep", "on", "the"] * 50 + ["mat"])
-    positions = {first + 1, second + 1}
-    if max(positions) - min(positions) >= room:
-        assert f"the model sees {room} tokens of text" in refused(words, text, sorted(positions), limit)
-        return
-    places = find(words, text, sorted(positions), limit)
-    whole = places.encoded.ids
-    assert len(places.ids) == limit
-    assert places.ids[[0, -1]].tolist() == whole[[0, -1]].tolist()
-    assert places.ids[list(places.at)].tolist() == whole[list(places.positions)].tolist()
-    start = places.positions[0] - places.at[0]
-    assert places.ids[1:-1].tolist() == whole[1 + start : 1 + start + room].tolist()
-    left, right = min(places.at) - 1, limit - 2 - max(places.at)
-    assert abs(left - right) <= 1 or (start == 0 and left < right) or (start == body - room and left > right)
-
-
-def test_a_text_that_fits_is_shown_whole(cased):
-    assert len(find(cased, TEXT, ("man", "is"), 10).ids) == 10
-    assert len(find(cased, TEXT, ("man", "is"), 9).ids) == 9
-
-
-def test_words_are_read_where_they_stand():
-    pieces = vocabulary("unigram")
-    encoded = find(pieces, "The cats sleep", ("cats",)).encoded
-    tokens = [pieces.token(token) for token in token_ids(pieces, encoded, 2, ["on", "▁the", "o", "cats"])]
-    assert tokens == ["▁on", "▁the", "o", "▁cats"]  # "on" with the space before it; "▁o" is no token, so "o" is meant
-    cased = vocabulary("wordpiece-cased")
-    encoded = find(cased, TEXT, ("man",)).encoded
-    assert token_ids(cased, encoded, 2, ["##ino", "mat"]) == [cased.id("##ino"), cased.id("mat")]
-    with pytest.raises(BesagError, match=r"'casino' is 2 tokens at token 2 of .*\(cas ##ino\)"):
-        token_ids(cased, encoded, 2, ["mat", "casino"])
-    with pytest.raises(BesagError, match="'猫' is not a token of this vocabulary"):
-        token_ids(cased, encoded, 2, ["猫"])
-    with pytest.raises(BesagError, match="'' is not a token"):
-        token_ids(cased, encoded, 2, [""])
-
-
-def test_a_token_names_itself_though_its_letters_are_a_word():
-    words = vocabulary("bytelevel-trimmed")
-    places = find(words, TEXT, ("at", "the"))
-    tokens = [Token.of(words, id) for id in range(words.size) if id not in words.special_ids]
-    read = token_ids(words, places.encoded, places.positions[1], tokens)
-    assert read == [token.id for token in tokens]
-    plain = next(token for token in tokens if token == "t")
-    assert token_ids(words, places.encoded, places.positions[1], [str(plain)]) != [plain.id]  # read as a word: " t"
+    assert "tokens 1, 2 (0:6), tokens 4, 5 (10:16)" in refused(cased, "casino is casino", ("casino", "is"))

@@ -79,9 +79,7 @@ def test_fitting_does_not_depend_on_order_and_reads_once():
     assert LengthModel.fit(iter([5, 2, 9, 2])) == LengthModel.fit([2, 2, 5, 9])
 
 
-@pytest.mark.parametrize(
-    ("sample", "said"), [([], "at least one"), ([3, 0], "n=0"), ([2.5], "2.5"), (["3"], "'3'")]
-)
+@pytest.mark.parametrize(("sample", "said"), [([], "at least one"), ([3, 0], "n=0"), ([2.5], "2.5"), (["3"], "'3'")])
 def test_what_is_no_length_is_refused(sample, said):
     with pytest.raises(BesagError, match=said):
         LengthModel.fit(sample)

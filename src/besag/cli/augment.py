@@ -10,6 +10,7 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
+from besag.cli.positions import Keep, positions
 from besag.cli.reading import Record, inputs, records
 from besag.cli.tables import Layout
 from besag.cli.writing import choose_format, writer
@@ -23,7 +24,6 @@ Copies = Annotated[int, o.of_method("--copies", min=1, help="Of each text.")]
 Share = Annotated[float, o.of_method("--share", help="Of the words that may change, in a round.")]
 Rounds = Annotated[int, o.of_method("--rounds", min=1, help="How often a text is gone through.")]
 Together = Annotated[int, o.of_method("--together", min=1, help="Words hidden at a time.")]
-KeepWords = Annotated[list[str] | None, o.of_method("--keep", help="A word or phrase that stays. Repeat.")]
 Similarity = Annotated[float, o.of_method("--similarity", help="The least similarity to the original; -1 takes all.")]
 Temperature = Annotated[float, o.of_method("--temperature", "-t", help="1 draws from the model's own law.")]
 TopK = Annotated[int | None, o.of_method("--top-k", help="Draw from the k likeliest tokens.")]
@@ -38,7 +38,7 @@ def augment(
     share: Share = 0.3,
     rounds: Rounds = 1,
     together: Together = 1,
-    keep: KeepWords = None,
+    keep: Keep = None,
     similarity: Similarity = 0.9,
     temperature: Temperature = 1.0,
     top_k: TopK = None,
@@ -81,8 +81,8 @@ def augment(
     from besag.samplers.editing.augment import Augmenting
 
     how = Augmenting(
-        copies=copies, share=share, rounds=rounds, together=together, keep=tuple(keep or ()), similarity=similarity,
-        temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
+        copies=copies, share=share, rounds=rounds, together=together, keep=tuple(positions(keep) or ()),
+        similarity=similarity, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
     )  # fmt: skip
     lm = besag.load(
         model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,

@@ -8,17 +8,16 @@ from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.joint import (
     DPI,
-    At,
     Candidates,
     Gold,
     Masked,
     Outcomes,
     Plot,
     check_plot,
-    positions,
     refuse_other_than_two,
     size,
 )
+from besag.cli.positions import Positions, positions
 from besag.cli.writing import choose_format, writer
 
 Methods = Annotated[
@@ -30,7 +29,7 @@ Methods = Annotated[
 @guarded
 def compare(
     text: Masked,
-    at: At = None,
+    position: Positions = None,
     gold: Gold = None,
     model: o.Model = None,
     device: o.Device = None,
@@ -49,7 +48,7 @@ def compare(
 ) -> int:
     """Every construction of the joint of two places: how well it predicts the text and how near it is to the model.
 
-    besag compare "The man is at the casino." --at man --at is
+    besag compare "The man is at the casino." --position man --position is
 
     Without tokens of its own at the places (masks, and no --gold) a text has no perplexity: what remains is the
     likeliest pair of each, its distance from the model's conditionals, and the mutual information.
@@ -72,8 +71,8 @@ def compare(
         model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,
         progress=progress,
     )  # fmt: skip
-    refuse_other_than_two(lm, text, at, "besag compare")
-    first: Any = lm.joint(text, positions(at), "mlm", outcomes=outcomes, candidates=size(candidates), gold=gold)
+    refuse_other_than_two(lm, text, position, "besag compare")
+    first: Any = lm.joint(text, positions(position), "mlm", outcomes=outcomes, candidates=size(candidates), gold=gold)
     found = first.compare(method)
     if shape == "table" and output is None:
         print(found)  # with its facts below

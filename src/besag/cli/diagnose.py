@@ -9,16 +9,17 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.joint import At, Outcomes, Plot, check_plot, positions
+from besag.cli.joint import Outcomes, Plot, check_plot
+from besag.cli.positions import Positions, positions
 from besag.cli.writing import Row, choose_format, writer
 
 if TYPE_CHECKING:
     from besag.diagnostics import Compatibility, DependenceMap, Rectangles
     from besag.language_model import LanguageModel
 
-_AT = "Without --at (and masks), all neighbours are tested."
+_WITHOUT = "Without --position (and masks), all neighbours are tested."
 
-Diagnosed = Annotated[str, typer.Argument(metavar="TEXT", help=f"A sentence. {_AT}", show_default=False)]
+Diagnosed = Annotated[str, typer.Argument(metavar="TEXT", help=f"A sentence. {_WITHOUT}", show_default=False)]
 Minors = Annotated[int, o.of_method("--minors", min=1, help="2 × 2 minors drawn for each pair of places.")]
 Candidates = Annotated[int, o.of_method("--candidates", min=2, help="Tokens of each place, for all but the minors.")]
 MaxDistance = Annotated[
@@ -33,7 +34,7 @@ Top = Annotated[int, o.of_result("--top", min=1, help="How many of the pairs tha
 @guarded
 def diagnose(
     text: Diagnosed,
-    at: At = None,
+    position: Positions = None,
     model: o.Model = None,
     device: o.Device = None,
     dtype: o.Dtype = None,
@@ -55,7 +56,7 @@ def diagnose(
 ) -> int:
     """How well a model's conditionals fit together, and which places of a text depend on each other.
 
-    besag diagnose "The man is at the casino." --at man --at is --plot casino.png
+    besag diagnose "The man is at the casino." --position man --position is --plot casino.png
 
     The rectangle test compares odds ratios of 2 × 2 minors seen from either place; Arnold and Press score the table of
     conditionals; the map is the mutual information of every two places. Exit code 3: a joint did not converge.
@@ -73,7 +74,7 @@ def diagnose(
         model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,
         progress=progress,
     )  # fmt: skip
-    where, found = positions(at), None
+    where, found = positions(position), None
     if map:
         takes = cost(lm.conditionals, text, candidates=candidates, max_distance=max_distance)
         say(f"the map: {takes.pairs:,} pairs of places, at most {takes.sequences:,} sequences")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,6 +11,7 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
+from besag.cli.positions import Positions, positions
 from besag.cli.writing import Row, check_output, choose_format, writer
 from besag.errors import BesagError, nearest, require
 
@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from besag.language_model import LanguageModel
 
 DPI = 150  # of a picture made of pixels
-_AT = "A place: the index of a token (special ones counted), a word, or START:END characters; all masks if not given."
 _CANDIDATES = "How many of the likeliest tokens of each place, or all; if not given, what the device can do."
 
 Masked = Annotated[
-    str, typer.Argument(metavar="TEXT", help="With [MASK] at the places, or with --at.", show_default=False)
+    str, typer.Argument(metavar="TEXT", help="With [MASK] at the places, or with --position.", show_default=False)
 ]
-At = Annotated[list[str] | None, o.of_input("--at", help=f"{_AT} Repeat for each place.", show_default=False)]
 Gold = Annotated[
     list[str] | None, o.of_input("--gold", help="The true token of a mask; one for each.", show_default=False)
 ]
@@ -55,7 +53,7 @@ Plot = Annotated[
 @guarded
 def joint(
     text: Masked,
-    at: At = None,
+    position: Positions = None,
     gold: Gold = None,
     model: o.Model = None,
     device: o.Device = None,
@@ -85,7 +83,7 @@ def joint(
 
     besag joint "The capital of [MASK] [MASK] is Paris."
 
-    besag joint "The man is at the casino." --at man --at is --method stationary --plot joint.png
+    besag joint "The man is at the casino." --position man --position is --method stationary --plot joint.png
 
     Exit code 3: the construction did not converge (stderr says how far it came).
     """
@@ -105,9 +103,9 @@ def joint(
         progress=progress,
     )  # fmt: skip
     if plot is not None:
-        refuse_other_than_two(lm, text, at, "--plot")
+        refuse_other_than_two(lm, text, position, "--plot")
     found: Any = lm.joint(
-        text, positions(at), method, outcomes=outcomes, candidates=size(candidates), gold=gold, **options
+        text, positions(position), method, outcomes=outcomes, candidates=size(candidates), gold=gold, **options
     )
     for row in rows(found, top) if sample is None else draws(found, sample, seed):
         out.write(row, {})
@@ -116,18 +114,6 @@ def joint(
         found.plot().figure.savefig(plot, dpi=DPI)
     say(" · ".join(facts(found)))
     return 0 if found.status == "ok" else UNSCORED
-
-
-def positions(at: list[str] | None) -> list[int | str | tuple[int, int]] | None:
-    """What --at names: 3 is a token, 4:7 are characters, anything else is a word."""
-    return None if not at else [_position(one) for one in at]
-
-
-def _position(written: str) -> int | str | tuple[int, int]:
-    if re.fullmatch(r"-?\d+", written):
-        return int(written)
-    span = re.fullmatch(r"(\d+):(\d+)", written)
-    return (int(span[1]), int(span[2])) if span else written
 
 
 def size(candidates: str | None) -> int | str:
@@ -152,12 +138,14 @@ def check_plot(path: str, force: bool) -> None:
         raise BesagError(f"--plot {path!r}: a picture ends in .png, .pdf or .svg.{nearest(ending, kinds)}")
 
 
-def refuse_other_than_two(lm: LanguageModel, text: str, at: list[str] | None, what: str) -> None:
+def refuse_other_than_two(lm: LanguageModel, text: str, position: list[str] | None, what: str) -> None:
     from besag.places.places import find
 
-    number = len(find(lm.vocabulary, text, positions(at), lm.conditionals.max_length).at)
+    number = len(find(lm.vocabulary, text, positions(position), lm.conditionals.max_length).at)
     if number != 2:
-        raise BesagError(f"{what} takes two places, and {text!r} is asked at {number}: name two of them with --at")
+        raise BesagError(
+            f"{what} takes two places, and {text!r} is asked at {number}: name two of them with --position"
+        )
 
 
 def rows(found: Any, top: int) -> Iterator[Row]:

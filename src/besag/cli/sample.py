@@ -16,6 +16,7 @@ import typer
 from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, UNSCORED, guarded, say
 from besag.cli.lengths import length_model
+from besag.cli.positions import Free, Keep, positions
 from besag.cli.writing import choose_format, writer
 from besag.errors import BesagError
 
@@ -37,9 +38,7 @@ Lengths = Annotated[
     o.of_method("--lengths", help="File of texts, or what `besag lengths` saved, to draw lengths from."),
 ]
 End = Annotated[str, o.of_method("--end", help="Closes a text from nothing, such as a full stop.")]
-Free = Annotated[list[str] | None, o.of_method("--free", help="A word of the text that may change. Repeat.")]
 FreeAll = Annotated[bool, o.of_method("--free-all", help="Every word of the text may change.")]
-KeepWords = Annotated[list[str] | None, o.of_method("--keep", help="A word that may not change. Repeat.")]
 Temperature = Annotated[float | None, o.of_method("--temperature", "-t", help="1 draws from the model's own law.")]
 TopK = Annotated[int | None, o.of_method("--top-k", help="Draw from the k likeliest tokens.")]
 TopP = Annotated[float | None, o.of_method("--top-p", help="Draw from the fewest tokens that hold this share.")]
@@ -73,7 +72,7 @@ def sample(
     end: End = "",
     free: Free = None,
     free_all: FreeAll = False,
-    keep: KeepWords = None,
+    keep: Keep = None,
     temperature: Temperature = None,
     top_k: TopK = None,
     top_p: TopP = None,
@@ -121,7 +120,7 @@ def sample(
     if length is not None and lengths is not None:
         raise BesagError("--length is one length, --lengths a file to draw them from: say one of them")
     if free and free_all:
-        raise BesagError("--free names words, --free-all frees all of them: say one of them")
+        raise BesagError("--free names places, --free-all frees all of them: say one of them")
     if record is None and (every is not None or resume):
         told = "--every says which steps are recorded" if every is not None else "--resume goes on with a recorded run"
         raise BesagError(f"{told}: name a file with --record")
@@ -129,7 +128,7 @@ def sample(
         raise BesagError(f"--output and --record are both {record!r}: give each a file of its own")
 
     import besag
-    from besag.samplers.sheet import masks
+    from besag.places.reading import masks
 
     lm = besag.load(
         model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, compile=compile,
@@ -163,8 +162,8 @@ def sample(
             watch = Watched(stack) if live else None
             found = lm.sample(
                 text, kernel, chains=chains, steps=steps, length=length if law is None else law, end=end,
-                free="all" if free_all else free, keep=keep or (), every=every, seed=seed, record=record, resume=resume,
-                watch=watch, **options,
+                free="all" if free_all else positions(free), keep=positions(keep) or (), every=every, seed=seed,
+                record=record, resume=resume, watch=watch, **options,
             )  # fmt: skip
     except KeyboardInterrupt:
         if record is None or not Path(f"{record}.state").exists():

@@ -16,7 +16,7 @@ from besag.constraints.constraint import Contradiction, Domains, Filter, Propaga
 from besag.constraints.page import Page, Writing
 from besag.constraints.scope import Scoped, Settled
 from besag.errors import BesagError
-from besag.places.places import MASK
+from besag.places.reading import MASK
 
 
 @dataclass(frozen=True)

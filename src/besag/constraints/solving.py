@@ -30,7 +30,7 @@ from besag.constraints.search import ORDERS, Order, Result, Search, Solution
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.joints.candidates import outcome_ids
-from besag.places.places import Token
+from besag.places.tokens import Token
 from besag.results.words import number
 from besag.samplers.drawing import Drawing
 from besag.samplers.kernel import Noise

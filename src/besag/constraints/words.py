@@ -21,7 +21,7 @@ from besag.constraints.patterns import numbered
 from besag.constraints.regex import Here, Row, parse
 from besag.constraints.tables import reader
 from besag.errors import BesagError
-from besag.places.places import MASK
+from besag.places.reading import MASK
 
 BEFORE, AFTER = r"(?:[\s\S]*\W)?", r"(?:\W[\s\S]*)?"
 

@@ -24,7 +24,8 @@ from besag.joints.candidates import Candidates, Kind
 from besag.joints.comparison import usual
 from besag.joints.registry import Construction, construction
 from besag.joints.unaries import Lost, Unaries
-from besag.places.places import Position, find
+from besag.places.places import find
+from besag.places.positions import Position
 from besag.registry import label
 
 if TYPE_CHECKING:

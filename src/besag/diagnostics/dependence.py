@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 
 from besag.conditionals.contract import Conditionals
 from besag.diagnostics import plots, show
-from besag.diagnostics.reading import askable, encode
+from besag.diagnostics.reading import askable
 from besag.engine import Engine, Plan
 from besag.errors import BesagError, require
 from besag.joints import asking, metrics
 from besag.joints.candidates import THROUGH
 from besag.joints.registry import Construction, construction
 from besag.places.places import find
+from besag.places.reading import read
 from besag.registry import label
 from besag.results.words import quoted
 from besag.vocabulary import Encoded
@@ -121,7 +122,7 @@ def dependence(
     if method == "ag":
         options.setdefault("weights", "marginal")
     how = construction(method, **options)
-    encoded = encode(conditionals.vocabulary, text)
+    encoded = read(conditionals.vocabulary, text)
     places = askable(conditionals.vocabulary, encoded)
     cost(conditionals, text, candidates=candidates, max_distance=max_distance)
     asked = list(_pairs(conditionals, encoded, max_distance))
@@ -149,7 +150,7 @@ def dependence(
 
 def cost(conditionals: Conditionals, text: str, *, candidates: int = 20, max_distance: int | None = None) -> Cost:
     """What a map of this text takes, before anything runs; one that would take very long is refused."""
-    encoded = encode(conditionals.vocabulary, text)
+    encoded = read(conditionals.vocabulary, text)
     whole = _cost(conditionals, encoded, candidates, max_distance)
     most = MOST_TOKENS[conditionals.device.type]
     if whole.tokens > most:

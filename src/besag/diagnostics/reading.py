@@ -7,21 +7,16 @@ from itertools import pairwise
 
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.errors import BesagError
-from besag.places.places import MASK, Places, Position, find
+from besag.places.places import Places, find
+from besag.places.positions import Position
+from besag.places.reading import read, text_places
 from besag.results.words import quoted
 from besag.vocabulary import Encoded, Vocabulary
 
 
-def encode(vocabulary: Vocabulary, text: str) -> Encoded:
-    """The text as ids; "[MASK]" is a mask for any model."""
-    [encoded] = vocabulary.encode([text.replace(MASK, vocabulary.mask_token or MASK)])
-    return encoded
-
-
 def askable(vocabulary: Vocabulary, encoded: Encoded) -> list[int]:
-    """The positions that can be hidden and asked: all of the text but special tokens written in it."""
-    special = vocabulary.special_ids - {vocabulary.mask_id, vocabulary.unknown_id}
-    places = [place for place in encoded.places.tolist() if int(encoded.ids[place]) not in special]
+    """The positions of a text that can be hidden and asked, if a pair can be made of them."""
+    places = text_places(vocabulary, encoded)
     if len(places) < 2:
         raise BesagError(f"{quoted(encoded.text)} has fewer than two tokens that can be asked, and a pair has two.")
     return places
@@ -31,7 +26,7 @@ def pairs(conditionals: Conditionals, text: str, positions: Sequence[Position] |
     """The pair of places named, or the two masks of the text; if it has none, every two neighbours in it."""
     vocabulary, limit = conditionals.vocabulary, conditionals.max_length
     require_both_sides(conditionals)
-    encoded = encode(vocabulary, text)
+    encoded = read(vocabulary, text)
     if positions is None and vocabulary.mask_id not in encoded.ids:
         near = [pair for pair in pairwise(askable(vocabulary, encoded)) if pair[1] - pair[0] == 1]
         return [find(vocabulary, text, pair, limit) for pair in near]

@@ -31,7 +31,8 @@ from besag.diagnostics.reading import pairs
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError, require
 from besag.joints.candidates import outcome_ids, shown
-from besag.places.places import Places, Position
+from besag.places.places import Places
+from besag.places.positions import Position
 from besag.reductions import Logit, Row
 
 if TYPE_CHECKING:

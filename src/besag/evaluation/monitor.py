@@ -33,13 +33,13 @@ from besag.arrays import Ints
 from besag.conditionals.contract import Questions
 from besag.conditionals.transformer import Transformer
 from besag.diagnostics import rectangle
-from besag.diagnostics.reading import askable, encode
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError
 from besag.evaluation.minimal_pairs import MinimalPair, minimal_pairs, read_pairs
 from besag.joints import asking, metrics
 from besag.joints.registry import construction
 from besag.places.places import Places, find
+from besag.places.reading import read, text_places
 from besag.reductions import Target
 from besag.training.data import cuts
 from besag.training.data.assembly import Template
@@ -246,11 +246,7 @@ class Monitor:
 
     def _pair(self, number: int, text: str) -> Places | None:
         """Two neighbours in a sentence; none where it has no two."""
-        encoded = encode(self.vocabulary, text)
-        try:
-            places = askable(self.vocabulary, encoded)
-        except BesagError:  # decoded, it is shorter than it was
-            return None
+        places = text_places(self.vocabulary, read(self.vocabulary, text))
         near = [(a, b) for a, b in pairwise(places) if b - a == 1]
         if not near:
             return None

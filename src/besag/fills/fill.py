@@ -34,7 +34,8 @@ from besag.joints.candidates import Candidates, Kind, outcome_ids, read_words, s
 from besag.joints.joint import pair_joint, refuse_method
 from besag.joints.registry import CONSTRUCTIONS
 from besag.places.filling import Filling, filled
-from besag.places.places import Places, Token, find
+from besag.places.places import Places, find
+from besag.places.tokens import Token
 from besag.reductions import Row
 from besag.results.tables import wrapped
 from besag.results.words import quoted

@@ -27,7 +27,8 @@ from besag.joints.block_ag import LIMIT, TOLERANCE, solve
 from besag.joints.block_asking import ask
 from besag.joints.candidates import Candidates, Kind
 from besag.places.filling import Filling, filled
-from besag.places.places import Places, Token, token_id
+from besag.places.places import Places
+from besag.places.tokens import Token, token_id
 from besag.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

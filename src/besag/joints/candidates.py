@@ -23,7 +23,8 @@ from besag.checks import is_whole
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Plan, Request
 from besag.errors import BesagError, nearest
-from besag.places.places import Places, token_ids
+from besag.places.places import Places
+from besag.places.tokens import token_ids
 from besag.reductions import Energy, Row
 from besag.vocabulary import Vocabulary
 

@@ -15,7 +15,8 @@ from besag.joints.block import BlockJoint, block_joint
 from besag.joints.candidates import Candidates, Kind, automatic
 from besag.joints.pair import PairJoint
 from besag.joints.registry import CONSTRUCTIONS, Construction, construction
-from besag.places.places import Places, token_ids
+from besag.places.places import Places
+from besag.places.tokens import token_ids
 from besag.results.words import quoted
 
 BLOCKS = "ag"  # the one construction of three places and more

@@ -29,7 +29,8 @@ from besag.joints.metrics import Metrics, measure
 from besag.joints.registry import Built, Construction
 from besag.joints.unaries import Lost, Unaries
 from besag.places.filling import filled
-from besag.places.places import Places, Token, token_id
+from besag.places.places import Places
+from besag.places.tokens import Token, token_id
 from besag.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from besag.places.places import Token
+from besag.places.tokens import Token
 from besag.vocabulary import Encoded, Vocabulary
 
 UNFINISHED = "\ufffd"  # how a string says that bytes of a letter are missing

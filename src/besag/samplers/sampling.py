@@ -22,10 +22,10 @@ from besag.checks import whole_number
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.places.positions import Position
 from besag.registry import label
 from besag.results.words import quoted
 from besag.samplers.chain import Chain
-from besag.samplers.editing.rewrite import Spot
 from besag.samplers.kernel import START, Kernel, Noise
 from besag.samplers.kernel import kernel as kernel_named
 from besag.samplers.recording import Recording
@@ -46,8 +46,8 @@ def sample(
     steps: int | None = None,
     length: int | LengthModel | None = None,
     end: str = "",
-    free: Literal["all"] | Sequence[Spot] | None = None,
-    keep: Sequence[Spot] = (),
+    free: Literal["all"] | Sequence[Position] | None = None,
+    keep: Sequence[Position] = (),
     outcomes: Literal["text", "all"] = "text",
     constraints: Sequence[object] = (),
     allow: Allow | None = None,
@@ -122,7 +122,7 @@ def _refuse_misfits(
     text: object,
     length: object,
     free: object,
-    keep: Sequence[Spot],
+    keep: Sequence[Position],
     end: str,
     constraints: Sequence[object],
     outcomes: str,

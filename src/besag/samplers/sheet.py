@@ -1,8 +1,8 @@
 """A text with free places, as what chains write on, and the way back to text.
 
 Free are the masks of a text, or the places that are named, or all but those that are to be kept; n places from nothing
-are a text of n masks. What stands around the free places is written back as its author wrote it. Knows tokenizers and
-no kernel.
+are a text of n masks. What stands around the free places is written back as its author wrote it. Knows canvases and no
+kernel; which places a name means, `besag.places` knows.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from torch import Tensor
 
 from besag.checks import whole_number
 from besag.conditionals.contract import Conditionals
-from besag.diagnostics.reading import encode
 from besag.errors import BesagError, nearest
 from besag.joints.candidates import outcome_ids
 from besag.places.filling import filled
-from besag.places.places import MASK, find
+from besag.places.places import find
+from besag.places.positions import Position, TokenisedText, all_places, tokens_of
+from besag.places.reading import MASK, masks, read, text_places
 from besag.results.words import quoted
-from besag.samplers.editing.rewrite import Spot, occurrences, tokens_at
 from besag.samplers.kernel import Canvas
 from besag.vocabulary import Encoded, Vocabulary
 
@@ -52,8 +52,8 @@ def template(
     conditionals: Conditionals,
     text: str,
     *,
-    free: Literal["all"] | Sequence[Spot] | None = None,
-    keep: Sequence[Spot] = (),
+    free: Literal["all"] | Sequence[Position] | None = None,
+    keep: Sequence[Position] = (),
     long: bool = False,
 ) -> Sheet:
     """The masks of a text, or the places that `free` names ("all": every token), but for those that `keep` names.
@@ -68,42 +68,29 @@ def template(
             f"{quoted(text)} has no mask, so nothing in it may change: write {MASK} where tokens are to be drawn, name "
             "free places (free=['word', …], --free), or free all of them (free='all', --free-all)."
         )
-    if isinstance(keep, str):
-        raise BesagError(f"keep={keep!r}: name places in a list, as [{keep!r}].")
-    wanted = _all(vocabulary, text) if free == "all" else None if free is None else _named(vocabulary, text, free)
-    places = find(vocabulary, text, wanted)
-    if len(keep):
-        kept = _named(vocabulary, text, keep)
-        left = [position for position in places.positions if position not in kept]
-        if not left:
-            raise BesagError(f"everything that is free in {quoted(text)} is to be kept: {list(keep)}.")
-        places = find(vocabulary, text, left)
-    if limit is not None and len(places.ids) > limit and not long:
+    encoded = read(vocabulary, text)
+    where = TokenisedText.of(vocabulary, text, encoded)
+    places = text_places(vocabulary, encoded)
+    if not places:
+        raise BesagError(f"{quoted(text)} has no tokens: give a text, or a length to sample from nothing.")
+    if free is None:
+        places = [*find(vocabulary, text).positions]
+    elif free != "all":
+        named = tokens_of(all_places(where, free, name="free"))
+        if not named:
+            raise BesagError("free is empty: name places, 'all' of them, or leave it out for the masks of the text.")
+        places = [place for place in places if place in named]
+    kept = tokens_of(all_places(where, keep, name="keep"))
+    left = [place for place in places if place not in kept]
+    if not left:
+        raise BesagError(f"everything that is free in {quoted(text)} is to be kept: {list(keep)}.")
+    if limit is not None and len(encoded.ids) > limit and not long:
         raise BesagError(
-            f"{quoted(text)} has {len(places.ids)} tokens, and {conditionals.name!r} sees {limit}: sample a part of "
+            f"{quoted(text)} has {len(encoded.ids)} tokens, and {conditionals.name!r} sees {limit}: sample a part of "
             "it, or use the kernel 'semi_ar', which moves a window over long text."
         )
-    return Sheet(vocabulary, places.encoded, places.positions, places.ids, places.at)
-
-
-def _all(vocabulary: Vocabulary, text: str) -> list[int]:
-    """The positions of a text that are not special tokens, masks among them."""
-    special = vocabulary.special_ids - {vocabulary.mask_id, vocabulary.unknown_id}
-    encoded = encode(vocabulary, text)
-    found = [place for place in np.flatnonzero(~encoded.special).tolist() if int(encoded.ids[place]) not in special]
-    if not found:
-        raise BesagError(f"{quoted(text)} has no tokens: give a text, or a length to sample from nothing.")
-    return found
-
-
-def _named(vocabulary: Vocabulary, text: str, spots: Sequence[Spot]) -> list[int]:
-    """Positions: of the tokens of words and phrases wherever they stand, token numbers, characters (start, end)."""
-    encoded, found = encode(vocabulary, text), set[int]()
-    for spot in spots:
-        everywhere: list[Spot] = [*occurrences(text, spot, vocabulary.spaced)] if isinstance(spot, str) else [spot]
-        for one in everywhere or [spot]:  # what stands nowhere is refused there
-            found |= {*tokens_at(encoded, one)}
-    return sorted(found)
+    found = find(vocabulary, text, left)
+    return Sheet(vocabulary, found.encoded, found.positions, found.ids, found.at)
 
 
 def blank(conditionals: Conditionals, length: int, *, end: str = "", long: bool = False) -> Sheet:
@@ -113,10 +100,6 @@ def blank(conditionals: Conditionals, length: int, *, end: str = "", long: bool 
     if len(sheet.at) != length:
         raise BesagError(f"{conditionals.name!r} reads {length} masks as {len(sheet.at)}: write a text with masks.")
     return sheet
-
-
-def masks(vocabulary: Vocabulary, length: int) -> str:
-    return (" " if vocabulary.spaced else "").join([MASK] * length)
 
 
 def allowed_tokens(conditionals: Conditionals, outcomes: Literal["text", "all"] = "text") -> Tensor | None:

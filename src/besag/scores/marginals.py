@@ -19,7 +19,7 @@ import numpy as np
 from besag.arrays import Floats, Ints
 from besag.checks import whole_number
 from besag.errors import BesagError, nearest
-from besag.places.places import Token, token_ids
+from besag.places.tokens import Token, token_ids
 from besag.results.words import quoted
 from besag.scores import marginals_show
 from besag.scores.score import UNITS

@@ -21,7 +21,10 @@ from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Engine, Idle, Plan
 from besag.errors import BesagError
 from besag.joints.candidates import Kind, outcome_ids
-from besag.places.places import MASK, Position, find, token_ids
+from besag.places.places import find
+from besag.places.positions import Position
+from besag.places.reading import MASK
+from besag.places.tokens import token_ids
 from besag.reductions import Chunk, Entropy
 from besag.scores.marginals import WHOLE, Marginals
 from besag.scores.passage import BLOCK, Passage

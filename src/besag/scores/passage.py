@@ -18,8 +18,9 @@ from besag.arrays import Bools, Floats, Ints
 from besag.conditionals.contract import Conditionals
 from besag.engine import Answers, Request
 from besag.errors import BesagError
+from besag.places.windows import ends, windows
 from besag.reductions import Reduction, Target
-from besag.vocabulary import Encoded, windows
+from besag.vocabulary import Encoded
 
 BLOCK = 2**22  # ids in one request, so that a book does not need a matrix of its length squared
 
@@ -66,16 +67,10 @@ class Passage:
     @property
     def specials(self) -> str:
         """Which special tokens the network sees around the text."""
-        (lead, trail), tokens = self._ends, self.texts[0].tokens
+        (lead, trail), tokens = ends(self.texts[0]), self.texts[0].tokens
         if not lead and not trail:
             return "none added"
         return f"{' '.join([*tokens[:lead], '…', *tokens[len(tokens) - trail :]])} shown, not scored"
-
-    @property
-    def _ends(self) -> tuple[int, int]:
-        """How many special tokens stand before and after the text."""
-        text = np.flatnonzero(~self.texts[0].special)
-        return int(text[0]), len(self.texts[0].ids) - 1 - int(text[-1])
 
     def ask(
         self,
@@ -153,7 +148,7 @@ class Passage:
 
     def _windows(self, limit: int, ids: Ints, hidden: Bools, row: Ints, place: Ints) -> tuple[Ints, Bools, Ints, Ints]:
         """Cut each asked copy to `limit` tokens: the special tokens at both ends and a stretch of the text between."""
-        (lead, trail), length = self._ends, self.ids.shape[1]
+        (lead, trail), length = ends(self.texts[0]), self.ids.shape[1]
         capacity = limit - lead - trail
         if capacity < 1:
             raise BesagError(f"a model of {limit} positions has no room beside {lead + trail} special tokens")
@@ -167,10 +162,10 @@ class Passage:
         # (C, 2) copy and start of every window that some text asks about, and the window of each ask
         cuts, window = np.unique(np.stack([row, start], -1).reshape(-1, 2), axis=0, return_inverse=True)
         stretch = lead + cuts[:, 1:] + np.arange(capacity)
-        ends = [
+        head, tail = (
             np.broadcast_to(end, (len(cuts), len(end))) for end in (np.arange(lead), np.arange(length - trail, length))
-        ]
-        take = np.concatenate([ends[0], stretch, ends[1]], 1)  # (C, limit) positions in the text
+        )
+        take = np.concatenate([head, stretch, tail], 1)  # (C, limit) positions in the text
         ids = np.broadcast_to(ids, hidden.shape)[:, cuts[:, :1], take]  # (B, C, limit)
         return ids, hidden[:, cuts[:, :1], take], window.reshape(row.shape), place - start
 

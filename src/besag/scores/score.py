@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag.errors import BesagError, nearest
+from besag.places.positions import Position, TokenisedText, one_place
 from besag.results.words import exponential, quoted
 from besag.scores import plot, record, show
 
@@ -72,6 +73,7 @@ class Score:
     rank: NDArray[np.int64] | None = None  # (n,) 1 = the model's first choice
     entropy: NDArray[np.float64] | None = None  # (n,) in `base`
     unknown: int = 0  # how many scored tokens are the unknown token
+    spaced: bool = True  # are words of this vocabulary set apart by spaces?
 
     # ---- the numbers
 
@@ -177,27 +179,12 @@ class Score:
 
         A token that covers no character (a lone '▁') belongs to the place where it stands.
         """
-        length = len(self.text)
-        if self.status != "ok":
-            raise BesagError(f"{quoted(self.text)} has no spans, {show.reason(self)}")
-        if not 0 <= start < end <= length:
-            raise BesagError(
-                f"{start}:{end} is not a span of {quoted(self.text)}: "
-                f"it must hold that 0 <= start < end <= {length} (characters)"
-            )
-        first, last = self.offsets[:, 0], self.offsets[:, 1]  # (n,)
-        stands_here = (first == last) & (first >= start) & ((first < end) | (end == length))
-        inside = ((first < end) & (last > start) & (first < last)) | stands_here
-        if not inside.any():
-            raise BesagError(
-                f"{start}:{end} of {quoted(self.text)} is {self.text[start:end]!r}, where no scored token stands"
-            )
-        return float(self.log_probs[inside].sum())
+        return self._at((start, end))
 
-    def __getitem__(self, key: slice | str) -> float:
+    def __getitem__(self, key: slice | str | tuple[int, int]) -> float:
         """`score[3:6]`: the value of a span of characters; `score["word"]`: of the one place where that stands."""
-        if isinstance(key, str):
-            return self.span(*self._place(key))
+        if isinstance(key, str | tuple):
+            return self._at(key)
         if not isinstance(key, slice):
             raise BesagError(
                 f"score[{key!r}] could mean a token or a character: write score.log_probs[i] for a token, "
@@ -209,15 +196,13 @@ class Score:
         start, end = (0 if key.start is None else key.start), (length if key.stop is None else key.stop)
         return self.span(*(i + length if -length <= i < 0 else i for i in (start, end)))
 
-    def _place(self, piece: str) -> tuple[int, int]:
-        """Where `piece` stands in the text, if it stands there exactly once."""
-        starts = [i for i in range(len(self.text)) if self.text.startswith(piece, i)] if piece else []
-        if not starts:
-            raise BesagError(f"{piece!r} does not stand in {quoted(self.text)}.{nearest(piece, self.text.split())}")
-        if len(starts) > 1:
-            places = ", ".join(f"score[{i}:{i + len(piece)}]" for i in starts)
-            raise BesagError(f"{piece!r} stands {len(starts)} times in {quoted(self.text)}: choose one of {places}")
-        return starts[0], starts[0] + len(piece)
+    def _at(self, position: Position) -> float:
+        """The sum over the tokens of the one place that a position names."""
+        if self.status != "ok":
+            raise BesagError(f"{quoted(self.text)} has no spans, {show.reason(self)}")
+        none = np.zeros(len(self), bool)  # special tokens are not scored
+        where = TokenisedText(self.text, self.tokens, self.offsets, none, none, self.spaced, numbered=False)
+        return float(self.log_probs[list(one_place(where, position).tokens)].sum())
 
     # ---- out of here
 

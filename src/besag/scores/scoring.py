@@ -195,6 +195,7 @@ class Scoring:
                 rank=None if rank is None else rank[b],
                 entropy=None if entropy is None else entropy[b],
                 unknown=text.unknown,
+                spaced=self.conditionals.vocabulary.spaced,
             )
 
     def _unscored(self, text: Encoded, status: str) -> Score:

@@ -210,7 +210,7 @@ def pieces():
     network = Transformer(tiny("roberta"), vocabulary("roberta"))
     [encoded] = network.vocabulary.encode(["a souvenir"])
     assert encoded.words.tolist() == [-1, 0, 1, 1, -1]
-    return _Copy(Augmenting(), network, None, None, encoded, movable(network, encoded, ()), 0, 0)
+    return _Copy(Augmenting(), network, None, None, encoded, movable(network, encoded.text, encoded, ()), 0, 0)
 
 
 def test_only_the_token_that_would_complete_the_word_is_forbidden(pieces):
@@ -328,7 +328,7 @@ def test_words_that_are_kept_stay(network):
     assert all("cat" in row.text and "the dog" in row.text for row in found)
     assert any(row.status == "ok" for row in found)
     [encoded] = network.vocabulary.encode([SENTENCE])
-    places = np.concatenate(movable(network, encoded, kept))
+    places = np.concatenate(movable(network, SENTENCE, encoded, kept))
     shown = {SENTENCE[start:end] for start, end in encoded.offsets[places].tolist()}
     assert not shown & {"cat", "dog", ",", "."}
 
@@ -416,9 +416,9 @@ def test_the_result_is_a_table_a_dictionary_and_a_frame():
         ({"copies": 0}, "copies=0: give a whole number, at least 1"),
         ({"rounds": 1.5}, "rounds=1.5: give a whole number"),
         ({"together": True}, "together=True: give a whole number"),
-        ({"keep": "cat"}, "keep='cat': give a list of words, as ['cat']"),
-        ({"keep": None}, "keep=None: give a list of words"),
-        ({"keep": [" "]}, "keep names words of the text; ' ' is none"),
+        ({"keep": "cat"}, "keep='cat': name places in a list, as ['cat']"),
+        ({"keep": None}, "keep=None: name places in a list"),
+        ({"keep": [" "]}, "' ' is no position: give a token's index, a word or characters"),
         ({"similarity": math.nan}, "similarity=nan: give the least similarity to accept"),
         ({"similarity": "x"}, "similarity='x': give the least similarity to accept"),
         ({"measure": 3}, "measure=3: give a function of two texts, or None for the model's own"),
@@ -436,7 +436,7 @@ def test_options_that_make_no_sense(options, told):
     [
         (None, "augment(None): give a text or a list of texts"),
         (7, "augment(7): give a text or a list of texts"),
-        (["s0 s1", None], "expected text, got None"),
+        (["s0 s1", None], "expected a text, got None"),
     ],
 )
 def test_what_is_no_text_is_refused(texts, told):

@@ -42,11 +42,12 @@ from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Answers, Engine, Plan, Request
 from besag.errors import BesagError
 from besag.places.filling import filled
+from besag.places.positions import Position, TokenisedText, all_places, position_list, tokens_of
+from besag.places.reading import read
 from besag.reductions import Chunk
 from besag.results.words import counted, number, quoted
 from besag.samplers.drawing import Drawing, sample
 from besag.samplers.editing.augmented import Augmentation, Augmented, Change
-from besag.samplers.editing.rewrite import occurrences
 from besag.samplers.editing.states import RANDOM, WithStates, ask_mean, common, cosine, has_states
 from besag.samplers.kernel import DRAW, WHERE
 from besag.samplers.sheet import allowed_tokens
@@ -86,7 +87,7 @@ class Augmenting:
     share: float = 0.3  # of the words that may change, in a round
     rounds: int = 1
     together: int = 1  # words hidden at a time
-    keep: Sequence[str] = ()  # words and phrases that stay, wherever they stand
+    keep: Sequence[Position] = ()  # what stays, in every text that has it
     similarity: float | None = 0.9  # the least similarity to the original; None: no guard
     measure: Measure | None = None  # (original, text) → similarity; None: the model's own
     other: bool = True  # the original word may not come back
@@ -100,13 +101,7 @@ class Augmenting:
             whole_number(getattr(self, name), name)
         if not is_number(self.share) or not 0 < self.share <= 1:
             raise BesagError(f"share={self.share!r}: the share of words to change is above 0 and at most 1")
-        if isinstance(self.keep, str):
-            raise BesagError(f"keep={self.keep!r}: give a list of words, as [{self.keep!r}]")
-        if not isinstance(self.keep, Iterable):
-            raise BesagError(f"keep={self.keep!r}: give a list of words")
-        for phrase in self.keep:
-            if not isinstance(phrase, str) or not phrase.strip():
-                raise BesagError(f"keep names words of the text; {phrase!r} is none")
+        position_list("keep", self.keep)
         if self.similarity is not None and not (is_number(self.similarity) and -math.inf < self.similarity < math.inf):
             raise BesagError(f"similarity={self.similarity!r}: give the least similarity to accept, or None for none")
         if self.measure is not None and not callable(self.measure):
@@ -141,8 +136,8 @@ class Augmenting:
         plans = (
             _Copy(self, conditionals, refill, centre, encoded, words, at, copy).plan()
             for at, text in enumerate(texts, first)
-            for encoded in conditionals.vocabulary.encode([text])
-            for words in [movable(conditionals, encoded, self.keep)]
+            for encoded in [read(conditionals.vocabulary, text)]
+            for words in [movable(conditionals, text, encoded, self.keep)]
             for copy in range(self.copies)
         )
         yield from work.run(plans, len(texts) * self.copies if isinstance(texts, Sequence) else None)
@@ -322,17 +317,15 @@ def span(encoded: Encoded, tokens: NDArray[np.bool_]) -> tuple[str, int]:
     return encoded.text[start:end], start
 
 
-def movable(conditionals: Conditionals, encoded: Encoded, keep: Sequence[str]) -> list[Ints]:
+def movable(conditionals: Conditionals, text: str, encoded: Encoded, keep: Sequence[Position]) -> list[Ints]:
     """The places of each word that may change.
 
     Tokens with a letter or a digit (of an exact law all of them), in a word without special or unknown tokens, no part
-    of which stands in a phrase that is to be kept. A phrase is whole words; where no spaces set words apart, whatever
-    is written so.
+    of which is to be kept. What is to be kept is named for many texts, so one that does not have it is no mistake.
     """
     kept = np.isin(encoded.ids, [*conditionals.vocabulary.special_ids]) | encoded.special
-    for phrase in keep:
-        for start, end in occurrences(encoded.text, phrase, conditionals.vocabulary.spaced):
-            kept |= (encoded.offsets[:, 0] < end) & (encoded.offsets[:, 1] > start)
+    where = TokenisedText.of(conditionals.vocabulary, text, encoded)
+    kept[list(tokens_of(all_places(where, keep, name="keep", missing=True)))] = True
     lettered = np.ones(len(kept), bool)
     if has_states(conditionals):
         lettered = np.array([bool(LETTER.search(encoded.text[start:end])) for start, end in encoded.offsets.tolist()])

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,12 +45,13 @@ from besag.conditionals.contract import Conditionals
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError
 from besag.places.filling import filled
+from besag.places.positions import Position, position_list
 from besag.reductions import Chunk
 from besag.results.tables import aligned, raw, wrapped
 from besag.results.words import counted, quoted
 from besag.samplers.drawing import Drawing
 from besag.samplers.editing.gumbel import gumbel, hindsight, mixed
-from besag.samplers.editing.rewrite import Changes, Rewrite, Spot, encode, free_places
+from besag.samplers.editing.rewrite import Changes, Rewrite, encode, free_places
 from besag.samplers.kernel import DRAW, EXTRA, TIME, WHERE
 from besag.samplers.sheet import allowed_tokens
 from besag.vocabulary import Encoded
@@ -131,8 +132,8 @@ class Inversion:
     def replay(self, engine: Engine, changes: Changes | None = None, *, strength: float = 0.0, seed: int = 0) -> Edited:
         """The text that this noise gives with some of it replaced, or hidden and drawn anew with fresh noise.
 
-        A key is a word or phrase that stands in the text once, the number of a token (special tokens counted), or
-        characters (start, end); a value the new words, of any number of tokens, or None. `seed` is that of fresh noise.
+        A key is the position of one place (a word or phrase that stands in the text once, the number of a token,
+        characters); a value the new words, of any number of tokens, or None. `seed` is that of fresh noise.
         """
         conditionals = engine.conditionals
         if conditionals.width != self.noise.shape[1] or conditionals.name != self.model:
@@ -229,7 +230,7 @@ def invert(
     engine: Engine,
     text: str,
     *,
-    keep: Sequence[Spot] = (),
+    keep: Sequence[Position] = (),
     depth: float = 0.2,
     steps: int | None = None,
     temperature: float = 1.0,
@@ -250,7 +251,7 @@ def edit(
     changes: Changes,
     *,
     strength: float = 0.0,
-    keep: Sequence[Spot] = (),
+    keep: Sequence[Position] = (),
     depth: float = 0.2,
     steps: int | None = None,
     temperature: float = 1.0,
@@ -262,8 +263,8 @@ def edit(
     """
     if not isinstance(changes, Mapping):
         raise BesagError(f"changes={changes!r}: say what becomes of what, as {{'old': 'new'}}")
-    _check_kept(keep)
-    shown = [*keep, *(spot for spot, new in changes.items() if new is not None)]
+    own = encode(engine.conditionals, text)
+    shown = [*position_list("keep", keep), *Rewrite.of(engine.conditionals, own, changes).replaced.tolist()]
     inversion = invert(engine, text, keep=shown, depth=depth, steps=steps, temperature=temperature, seed=seed)
     edited = inversion.replay(engine, changes, strength=strength, seed=seed)
     return replace(edited, passes=inversion.steps + edited.passes)
@@ -272,13 +273,13 @@ def edit(
 def _invert(
     conditionals: Conditionals,
     text: str,
-    keep: Sequence[Spot],
+    keep: Sequence[Position],
     depth: float,
     steps: int | None,
     temperature: float,
     seed: int,
 ) -> Plan[Inversion]:
-    _check_kept(keep)
+    keep = position_list("keep", keep)
     if not is_number(depth) or not 0 < depth <= 1:
         raise BesagError(f"depth={depth!r}: the share of places hidden at a time is above 0 and at most 1")
     if steps is not None:
@@ -311,13 +312,6 @@ def _invert(
     uniform = noise.uniform(seed, DRAW, 0, places[:, None], np.arange(law.shape[1]))
     recorded = hindsight(law, token, top, uniform)
     return Inversion(encoded.text, encoded.ids, places, group, step, recorded, temperature, seed, conditionals.name)
-
-
-def _check_kept(keep: Sequence[Spot]) -> None:
-    if isinstance(keep, str | int):  # a text is a sequence too: of its letters
-        raise BesagError(f"keep={keep!r}: give a list of words, as [{keep!r}]")
-    if not isinstance(keep, Iterable):
-        raise BesagError(f"keep={keep!r}: give a list of words")
 
 
 def _path(places: Ints, depth: float, steps: int | None, seed: int) -> tuple[Ints, Ints]:
