@@ -77,11 +77,16 @@ def importing(frame: FrameType | None) -> bool:
 
 
 def shown(name: str) -> list[str]:
-    """The files that the page names on a walk."""
+    """The files that the page names on a walk: before two spaces on a line, those of one folder behind each other."""
     block = re.search(
         rf"^```bash\nbesag {name} .*?^```\n\n```text\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S
     )
-    return [line.split()[0] for line in block[1].splitlines() if line.strip()] if block else []
+    found = []
+    for line in block[1].splitlines() if block else ():
+        first, *others = line.split("  ")[0].split(", ") if line[:1].strip() else ("",)
+        folder = first.rpartition("/")[0]
+        found += [first, *(f"{folder}/{other}" if folder else other for other in others)] if first else []
+    return found
 
 
 def main() -> None:
