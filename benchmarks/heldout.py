@@ -19,8 +19,9 @@ import besag
 
 SCORES = [
     ("pll", {}), ("chain", {}), ("chain", {"order": "right-to-left"}), ("chain", {"order": "confident"}),
-    ("ag_chain", {"box": 16}), ("ag_chain", {"box": 64}), ("ag_chain", {"box": 64, "weights": "marginal"}),
-    ("ag_chain", {"box": 64, "joint": "stationary"}),
+    ("ag_chain", {"candidates": 16}), ("ag_chain", {"candidates": 64}),
+    ("ag_chain", {"candidates": 64, "weights": "marginal"}),
+    ("ag_chain", {"candidates": 64, "joint": "stationary"}),
 ]  # fmt: skip
 
 

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import besag
-from besag.registry import label
 from besag.samplers import kernel
 
 PAGE = Path(__file__).parent / "generation" / "samples.md"
@@ -60,8 +59,8 @@ def main() -> None:
         )
         spent = f"{chain.passes.mean():.0f} forward passes a text"
         lines = "\n".join(chain.texts)
-        parts.append(f"## {label(kernel(name, **options))}\n\n{spent[0].upper()}{spent[1:]}.\n\n```\n{lines}\n```\n")
-        print(f"{label(kernel(name, **options))}: {spent}", file=sys.stderr)
+        parts.append(f"## {kernel(name, **options).label}\n\n{spent[0].upper()}{spent[1:]}.\n\n```\n{lines}\n```\n")
+        print(f"{kernel(name, **options).label}: {spent}", file=sys.stderr)
     PAGE.write_text("\n".join(parts), encoding="utf-8")
 
 

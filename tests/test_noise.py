@@ -1,8 +1,14 @@
+import ast
+import inspect
+from enum import IntEnum
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import besag
 from besag import noise
 
 
@@ -48,3 +54,46 @@ def test_seeds_counters_and_streams_differ():
 def test_counters_are_one_to_four():
     with pytest.raises(ValueError, match="one to four"):
         noise.uniform(0)
+
+
+CLASSES = [one for _, one in inspect.getmembers(noise, inspect.isclass) if issubclass(one, IntEnum)]
+STREAMS = [one for one in CLASSES if one is not IntEnum]
+
+
+@pytest.mark.parametrize("streams", STREAMS)
+def test_streams_that_can_share_a_seed_are_distinct_and_say_where_they_meet(streams):
+    assert len(set(streams)) == len(streams.__members__)  # an alias would be a second name for one number
+    assert all(0 <= stream < 2**32 for stream in streams)
+    assert "seed" in streams.__doc__
+
+
+def test_streams_meet_across_classes_only_where_it_is_said():
+    shared = {
+        (one.__name__, other.__name__)
+        for number, one in enumerate(STREAMS)
+        for other in STREAMS[number + 1 :]
+        if {*map(int, one)} & {*map(int, other)}
+    }
+    assert shared == {("Monitoring", "Sampling"), ("Sampling", "TokenizerTraining")}
+    assert "a chain, a tokenizer and a\nmonitor each count from 128" in noise.__doc__
+
+
+def test_every_stream_stands_in_one_file():
+    """Whatever is drawn names its stream: no call of `uniform` begins with a number or a constant of its own file."""
+    drawing = dict.fromkeys(("uniform", "spread", "scattered", "generator_for"), 1)  # where the stream stands
+    drawing |= {"chains": 0, "grid": 0, "asks": 0, "plain_rows": 3, "race": 3, "proportional": 5, "uniform_turns": 2}
+    own, used = [], set()
+    for path in Path(besag.__file__).parent.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
+                holder = node.value.id if isinstance(node.value, ast.Name) else node.value.attr
+                used.add((holder, node.attr))
+            if not isinstance(node, ast.Call) or path.name == "noise.py":
+                continue
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            stream = node.args[drawing[name]] if len(node.args) > drawing.get(name, len(node.args)) else None
+            if isinstance(stream, ast.Constant) or (isinstance(stream, ast.Name) and stream.id.isupper()):
+                own.append(f"{path.name}:{node.lineno} {ast.unparse(node)}")
+    assert own == []
+    assert {(kind.__name__, one.name) for kind in STREAMS for one in kind} <= used

@@ -2,20 +2,22 @@
 
 Philox4x32-10 (Salmon et al. 2011), vectorised over the counters. There is no state, so batching, reordering or a retry
 after an out-of-memory cannot change a draw, and two draws can never share noise by accident.
+
+The first counter is the stream: what a number is for. All streams of the package stand here, one class for all that can
+meet under one seed in one use; within a class no number comes twice. Across classes some do (a chain, a tokenizer and a
+monitor each count from 128): they never draw for the same thing, and to renumber them would change known draws.
 """
 
 from __future__ import annotations
 
 import operator
+from enum import IntEnum, unique
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from besag.errors import BesagError
-
-# Streams keep the uses of one seed apart; they are the first counter.
-ORDER, SUBSET, DRAW = range(3)
 
 _MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _KEY_STEPS = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
@@ -46,3 +48,114 @@ def uniform(seed: int, *counters: ArrayLike) -> NDArray[np.float64]:
     first, second, _, _ = philox((seed & 0xFFFFFFFF, seed >> 32), padded)
     bits = ((first >> np.uint64(6)) << np.uint64(26)) | (second >> np.uint64(6))  # 52 bits: +0.5 below stays exact
     return np.asarray((bits.astype(np.float64) + 0.5) * 2.0**-52)
+
+
+# ---- streams
+
+
+@unique
+class Measuring(IntEnum):
+    """Scores, joints, fillings and diagnostics: the seed of one call."""
+
+    ORDER = 0  # of a chain's places
+    SUBSET = 1  # which places are hidden, which texts are looked at
+    DRAW = 2  # from a finite law: fillings, pairs, strata
+    MINORS = 0x4D494E52  # "MINR": the 2 × 2 tables of the rectangle test
+
+
+@unique
+class Study(IntEnum):
+    """The study of pairs: the seed of the study."""
+
+    PAIR = 0x50414952  # "PAIR": which places of a text
+    SIDE = 0x50414953  # which of the two comes first
+
+
+@unique
+class Sampling(IntEnum):
+    """Kernels, constraints, augmenting and editing: the seed of a run. Beside it stand (chain, step, place).
+
+    A kernel never uses one of them twice at the same (chain, step, place).
+    """
+
+    DRAW = 128
+    WHERE = 129
+    SIZE = 130
+    ACCEPT = 131
+    TIME = 132
+    SWAP = 133
+    START = 134
+    EXTRA = 135
+
+
+@unique
+class Training(IntEnum):
+    """Masks, objectives and batches: the seed of a training run, which all of them share."""
+
+    # masks: what every law uses
+    TURNS = 16
+    ROUNDING = 17
+    RATE = 18
+    REPLACEMENT_KIND = 19
+    REPLACEMENT_TOKEN = 20
+    ASKED = 21
+    ASKED_ROUNDING = 22
+    # masks: of one law
+    SPAN_LENGTH = 23
+    FREQUENCY = 32
+    LOSS_WEIGHTED = 33
+    INFORMASK = 34
+    CONTENT_ORDER = 35
+    CONTENT_PASS = 36
+    ADAPTIVE = 37
+    IMPORTANCE = 38
+    ATTENTION_GUIDED = 39
+    PMI_TURN = 40
+    PMI_OVERLAP = 41
+    # objectives
+    MDLM_TIME = 64
+    MDLM_HIDE = 65
+    MDLM_BOUND_TIME = 66
+    MDLM_BOUND_HIDE = 67
+    SPINDLE_TIME = 68
+    SPINDLE_HIDE = 69
+    UNROLL_SHARE = 70
+    UNROLL_CORRUPT = 71
+    UNROLL_KIND = 72
+    UNROLL_TOKEN = 73
+    UNROLL_SAMPLE = 74
+    MASKLESS_PLACE = 75
+    PERMUTED_ORDER = 80
+    MAE_SHARE = 81
+    MAE_WEIGHTS = 82
+    LATE_MASK_SHARE = 83
+    ELECTRA_DRAW = 84
+    ELECTRA_WEIGHTS = 85
+    COMPATIBLE = 144
+    # data
+    SHUFFLE = 96
+    BATCHES = 97
+    BATCH_TARGET = 98
+    STREAM_ORDER = 99
+    STREAM_TARGET = 100
+    # a labelled task beside an objective
+    TASK_EXAMPLES = 112  # which of them stand beside a batch
+    TASK_START = 113  # the head's first weights
+
+
+@unique
+class TokenizerTraining(IntEnum):
+    """Which texts a tokenizer is trained on: a command of its own, with a seed of its own."""
+
+    SAMPLE = 128
+
+
+@unique
+class Monitoring(IntEnum):
+    """What a run is watched on: always the monitor's own seed, so that all runs are watched alike."""
+
+    SENTENCES = 129
+    PASSAGES = 130
+    LENGTHS = 131
+    NEIGHBOURS = 132
+    ASKED = 133

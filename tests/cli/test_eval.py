@@ -75,8 +75,8 @@ def test_wrong_files_and_options_are_told_before_the_model_is_loaded(run: Run, t
     assert f"{str(tmp_path)!r} is a folder: name the files in it" in run("eval", "minimal-pairs", tmp_path).stderr
     torn = put(tmp_path / "torn.jsonl", '{"sentence_good": "A.", "sentence_bad": "B."}\n{"sent\n')
     assert "line 2 is not JSON: Unterminated string starting at, at char" in run("eval", "minimal-pairs", torn).stderr
-    strange = run("eval", "minimal-pairs", put(tmp_path / "a.tsv", "A.\tB.\n"), "--orders", 3)
-    assert "--orders is an option of" in strange.stderr
+    strange = run("eval", "minimal-pairs", put(tmp_path / "a.tsv", "A.\tB.\n"), "--set", "orders=3")
+    assert "--set orders=3: orders is an option of" in strange.stderr
 
 
 def test_overlap_of_packed_text_with_pairs_and_lines(run: Run, pairs: Path, tmp_path: Path) -> None:

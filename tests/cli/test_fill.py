@@ -22,7 +22,7 @@ def test_two_masks_are_filled_together(run: Run) -> None:
 
 
 def test_a_search_is_labelled(run: Run) -> None:
-    result = run("fill", "The [MASK] [MASK] [MASK] 🙂.", "--beam", 2, "--box", 3, "--format", "jsonl")
+    result = run("fill", "The [MASK] [MASK] [MASK] 🙂.", "--beam", 2, "--candidates", 3, "--format", "jsonl")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert found["how"].startswith("beam search over the chain of AG pair blocks: not guaranteed")
@@ -44,7 +44,7 @@ def test_one_mask_is_the_row_of_the_model(run: Run) -> None:
         (["No mask here."], "has no mask"),
         ([TEXT, "--candidates", "many"], "--candidates 'many'"),
         ([TEXT, "--method", "agg"], "no joint construction 'agg'"),
-        ([TEXT, "--box", "4"], "no option 'box'"),
+        ([TEXT, "--set", "box=4"], "no option 'box'"),
     ],
 )
 def test_what_is_wrong_is_said(run: Run, arguments: list[str], message: str) -> None:

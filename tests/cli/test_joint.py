@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Run, _embedded, column, table
 
-from besag.cli.joint import size
+from besag.cli.joint import JointOptions
 from besag.errors import BesagError
 from besag.joints.pair import PairJoint
 
@@ -55,21 +55,21 @@ def test_a_place_is_a_word_a_token_or_characters(run: Run, at: tuple[object, obj
 
 
 def test_how_many_candidates_may_be_said() -> None:
-    assert [size(written) for written in (None, "auto", "all", "50")] == ["auto", "auto", "all", 50]
+    assert [JointOptions(written).size for written in (None, "auto", "all", "50")] == ["auto", "auto", "all", 50]
     for wrong in ("0", "-3", "1.5", "al"):
         with pytest.raises(BesagError, match=f"--candidates '{wrong}'"):
-            size(wrong)
+            _ = JointOptions(wrong).size
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--method", "order", "--direction", "ab"), "order a→b"),
-        (("--weights", "marginal"), "ag marginal"),
-        (("--paper",), "ag paper"),
-        (("--method", "hcb", "--pivot", "man"), "pivot ▁man"),
-        (("--method", "hcb", "--pivot", "390"), "pivot ▁man"),
-        (("--method", "stationary", "--tolerance", "1e-4"), "stationary tolerance=0.0001"),
+        (("--method", "order", "--set", "direction=ab"), "order a→b"),
+        (("--set", "weights=marginal"), "ag marginal"),
+        (("--set", "paper=true"), "ag paper"),
+        (("--method", "hcb", "--set", "pivot=man"), "pivot ▁man"),
+        (("--method", "hcb", "--set", "pivot=390"), "pivot ▁man"),
+        (("--method", "stationary", "--set", "tolerance=1e-4"), "stationary tolerance=0.0001"),
     ],
 )
 def test_constructions_and_their_options(run: Run, options: tuple[str, ...], said: str) -> None:
@@ -119,7 +119,7 @@ def test_parquet(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_construction_that_does_not_converge_is_not_a_success(run: Run) -> None:
-    result = run("joint", MASKED, "--candidates", 40, "--tolerance", 1e-30)
+    result = run("joint", MASKED, "--candidates", 40, "--set", "tolerance=1e-30")
     assert result.exit_code == 3
     assert "NOT CONVERGED: residual" in result.stderr
     assert len(table(result.stdout)) == 10
@@ -151,8 +151,8 @@ def test_three_places_are_a_block(run: Run, tmp_path: Path) -> None:
         (("He saw the kasbah.", "--position", "saw", "--position", "kasbah"), "'kasbah' is 4 tokens"),
         ((CASINO, "--position", "man", "--position", "is", "--method", "agg"), "Did you mean 'ag'?"),
         (
-            (CASINO, "--position", "man", "--position", "is", "--method", "mlm", "--weights", "uniform"),
-            "has no option 'weights'",
+            (CASINO, "--position", "man", "--position", "is", "--method", "mlm", "--set", "weights=uniform"),
+            "weights is an option of ag, not of mlm",
         ),
         ((CASINO, "--position", "man", "--position", "is", "--candidates", "many"), "--candidates 'many'"),
         ((MASKED, "--gold", "New"), "gold"),

@@ -55,12 +55,16 @@ def test_context_is_shown_and_not_scored(run: Run, lm: besag.LanguageModel) -> N
     options = {"prefix": "I have", "suffix": "at home.", "separator": "  "}
     flags = [part for name, value in options.items() for part in (f"--{name}", value)]
     score = lm.score("two cats", "chain", words="whitespace", order="right-to-left", **options)
-    result = run("score", "two cats", "--words", "whitespace", "--method", "chain", "--order", "right-to-left", *flags)
+    result = run(
+        "score", "two cats", "--words", "whitespace", "--method", "chain", "--set", "order=right-to-left", *flags
+    )
     assert column(result.stdout, "chain") == pytest.approx([score.total], abs=1e-4)
 
 
 def test_methods_side_by_side(run: Run, lm: besag.LanguageModel) -> None:
-    result = run("score", A, B, "--method", "pll", "--method", "within_word_l2r", "--method", "elbo", "--samples", "8")
+    result = run(
+        "score", A, B, "--method", "pll", "--method", "within_word_l2r", "--method", "elbo", "--set", "samples=8"
+    )
     assert list(table(result.stdout)[0]) == [
         "row",
         "text",

@@ -146,7 +146,7 @@ def test_the_whole_vocabulary_is_compared_where_that_is_cheap():
 def test_a_wide_beam_on_an_exact_table_finds_the_likeliest():
     table = Table.random(3, 6, seed=2, concentration=1.0)
     for masks in (2, 5):
-        found = filling(table, text([1] * (6 - masks)) + " [MASK]" * masks, k=4, beam=300, box=3)
+        found = filling(table, text([1] * (6 - masks)) + " [MASK]" * masks, k=4, beam=300, candidates=3)
         expected, probs = best_of(table, [1] * (6 - masks), masks, 4)
         assert ids(found) == expected
         np.testing.assert_allclose([row.prob for row in found.rows], probs, atol=1e-9)
@@ -157,9 +157,9 @@ def test_a_wide_beam_on_an_exact_table_finds_the_likeliest():
 @pytest.mark.parametrize("options", [{}, {"method": "stationary"}, {"weights": "marginal"}], ids=str)
 def test_a_beam_gives_the_probability_that_ag_chain_gives(options):
     law = Arbitrary(4)
-    found = filling(law, "[MASK] " * 5, k=8, beam=20, box=3, **options)
+    found = filling(law, "[MASK] " * 5, k=8, beam=20, candidates=3, **options)
     scoring = {"joint" if key == "method" else key: value for key, value in options.items()}
-    scores = LanguageModel(law).score([row.text for row in found.rows], "ag_chain", box=3, **scoring)
+    scores = LanguageModel(law).score([row.text for row in found.rows], "ag_chain", candidates=3, **scoring)
     np.testing.assert_allclose([row.log_prob for row in found.rows], [score.total for score in scores], atol=1e-9)
     assert [row.log_prob for row in found.rows] == sorted((row.log_prob for row in found.rows), reverse=True)
 
@@ -167,8 +167,8 @@ def test_a_beam_gives_the_probability_that_ag_chain_gives(options):
 def test_a_beam_may_miss_the_best_which_is_why_it_says_so():
     law = Arbitrary(4)
     everything = [text(x) for x in itertools.product(range(4), repeat=4)]
-    totals = [score.total for score in LanguageModel(law).score(everything, "ag_chain", box=4)]
-    wide, narrow = (filling(law, "[MASK] " * 4, k=1, beam=width, box=4)[0].log_prob for width in (256, 1))
+    totals = [score.total for score in LanguageModel(law).score(everything, "ag_chain", candidates=4)]
+    wide, narrow = (filling(law, "[MASK] " * 4, k=1, beam=width, candidates=4)[0].log_prob for width in (256, 1))
     assert wide == pytest.approx(max(totals), abs=1e-9)
     assert narrow <= wide
 
@@ -184,7 +184,7 @@ def test_masks_farther_apart_than_the_model_sees_are_searched_in_windows():
     masked = "[MASK] " + "s0 s1 " * 5 + "[MASK]"
     with pytest.raises(besag.BesagError, match="11 apart"):
         filling(law, masked)
-    found = filling(law, masked, beam=9, box=3)
+    found = filling(law, masked, beam=9, candidates=3)
     assert found.rows[0].text.startswith("s")
     assert len(found.rows[0].text.split()) == 12
 
@@ -217,7 +217,7 @@ def test_what_is_wrong_is_quoted():
         ("s0 [MASK] [MASK]", {"method": "agg"}, "no joint construction 'agg'.*'ag'"),
         ("[MASK] [MASK] [MASK]", {"method": "hcb"}, "3 places have a joint by 'ag' only, not by 'hcb'"),
         ("[MASK] [MASK] [MASK]", {"method": "hcb", "beam": 2}, "ag or stationary, not by 'hcb'"),
-        ("[MASK] [MASK] [MASK]", {"beam": 2, "boxx": 3}, "no option 'boxx': it takes box, weights.*'box'"),
+        ("[MASK] [MASK] [MASK]", {"beam": 2, "weight": 3}, "no option 'weight': it takes weights.*'weights'"),
         ("[MASK] [MASK]", {"beam": 2, "candidates": 3}, "a beam chooses its own candidates"),
         ("[MASK] [MASK]", {"pivot": "s0"}, "no option 'pivot'"),
         ("[MASK]", {"weights": "marginal"}, "one mask needs no joint.*'weights'"),

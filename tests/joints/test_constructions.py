@@ -17,7 +17,7 @@ from besag.joints.unaries import Unaries
 sizes = st.tuples(st.integers(2, 9), st.integers(2, 9), st.integers(0, 10_000))
 VARIANTS = [
     ("mlm", {}), ("order", {}), ("order", {"direction": "ab"}), ("order", {"direction": "ba"}),
-    ("order", {"weight": 0.2}), ("mrf", {}), ("mrf_local", {}), ("hcb", {}), ("hcb", {"top": 3}),
+    ("order", {"weight": 0.2}), ("mrf", {}), ("mrf_local", {}), ("hcb", {}), ("hcb", {"pivots": 3}),
     ("hcb", {"pivot": "one"}), ("hcb", {"pivot": 1}),
     ("ag", {}), ("ag", {"weights": "marginal"}), ("ag", {"paper": True}),
     ("ag", {"newton": False}),
@@ -85,7 +85,7 @@ def reference(name, options, unaries):
         return q / q.sum()
     if name == "hcb":
         likely = a[:, unaries.gold[1]] if options.get("pivot") == "one" else pa
-        pivots = [options["pivot"]] if options.get("pivot") == 1 else np.argsort(-likely)[: options.get("top", 1)]
+        pivots = [options["pivot"]] if options.get("pivot") == 1 else np.argsort(-likely)[: options.get("pivots", 1)]
         weights = likely[pivots] / likely[pivots].sum()
         return sum(weight * hcb(unaries, pivot) for weight, pivot in zip(weights, pivots, strict=True))
     if name == "stationary":
@@ -259,7 +259,7 @@ def test_in_single_precision_every_construction_is_right_to_a_ten_thousandth():
         ("order", {"direction": "back"}, "direction='back'"),
         ("order", {"weight": 1.0}, "must lie between 0 and 1"),
         ("hcb", {"pivot": "bath"}, "Did you mean 'both'?"),
-        ("hcb", {"top": 0}, "top=0"),
+        ("hcb", {"pivots": 0}, "pivots=0"),
         ("stationary", {"limit": 0}, "must be positive"),
     ],
 )

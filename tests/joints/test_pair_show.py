@@ -30,7 +30,7 @@ from besag.results.tables import display_width
     ],
 )
 def test_a_label_names_what_is_unusual(name, options, said):
-    assert pair_show.label(construction(name, **options)) == said
+    assert construction(name, **options).label == said
 
 
 def test_facts_say_what_the_numbers_are():

@@ -56,6 +56,8 @@ def test_a_corpus_of_nothing_but_stop_words_is_the_uniform_law():
 
 
 def test_options_that_make_no_sense():
-    for options in ({"stop_words": -1}, {"least": 0.0}, {"unit": "phrase"}):
+    for options in ({"stop_words": -1}, {"least": 0.0}):
         with pytest.raises(BesagError, match=f"cannot have {next(iter(options))}"):
             law("importance", **options)
+    with pytest.raises(BesagError, match="unit='phrase': give one of word, token"):
+        law("importance", unit="phrase")

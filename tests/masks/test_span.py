@@ -8,7 +8,7 @@ from tests.masks.example_passages import drawn, plain, repeated
 from besag import noise
 from besag.errors import BesagError
 from besag.masks import law
-from besag.masks.span import LENGTH, hide_runs
+from besag.masks.span import hide_runs
 from besag.masks.units import uniform_turns
 
 
@@ -26,7 +26,7 @@ def one_by_one(passages, unit, lengths, limit, seed):
         for start in sorted(range(len(units)), key=lambda number: turn[units[number][0]]):
             if start in order:
                 continue
-            drawn = noise.uniform(seed, LENGTH, passages.draw[row], passages.place[units[start][0]])
+            drawn = noise.uniform(seed, noise.Training.SPAN_LENGTH, passages.draw[row], passages.place[units[start][0]])
             for number in range(start, start + 1 + int((np.cumsum(lengths)[:-1] <= drawn).sum())):
                 if number > start and (number == len(units) or units[number][0] != units[number - 1][-1] + 1):
                     break

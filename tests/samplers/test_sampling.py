@@ -143,10 +143,13 @@ def test_a_law_of_lengths_is_drawn_by_its_quantiles():
         ({"length": 4, "every": True}, "every=True"),
         ({"length": 4, "seed": "x"}, "seed='x': give a whole number"),
         ({"length": 4, "kernel": kernel("gibbs"), "temperature": 2}, "temperature: a kernel that is made already"),
-        ({"length": 4, "temperature": "x"}, "temperature='x': give a number above 0"),
-        ({"length": 4, "top_k": 1.5}, "top_k=1.5: keep at least 1 token"),
+        ({"length": 4, "temperature": "x"}, "temperature='x': give a number"),
+        ({"length": 4, "top_k": 1.5}, "top_k=1.5: give a whole number or none"),
         ({"length": 4, "temperature": 1e-40}, "temperature=1e-40: give a number above 0"),
-        ({"length": 4, "kernel": "grouped", "size": "abc"}, "the kernel 'grouped' cannot be made with size='abc'"),
+        (
+            {"length": 4, "kernel": "grouped", "size": "abc"},
+            "kernel 'grouped' with size='abc': give a whole number",
+        ),
         ({"text": "a [MASK] a b", "keep": "a"}, r"keep='a': name places in a list, as \['a'\]"),
     ],
 )

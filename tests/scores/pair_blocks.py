@@ -56,7 +56,7 @@ def block(asked, x, hide, places, box, joint, weights):
     return np.log(alone), np.log(both) - np.log(alone)
 
 
-def ag_chain(asked, x, words, box=16, order="left-to-right", joint="ag", weights="uniform"):
+def ag_chain(asked, x, words, candidates=16, order="left-to-right", joint="ag", weights="uniform"):
     hidden, values = list(range(len(x))), [0.0] * len(x)
     while hidden:
         if order == "right-to-left":
@@ -68,6 +68,6 @@ def ag_chain(asked, x, words, box=16, order="left-to-right", joint="ag", weights
             values[hidden[0]] = asked.log_prob(x, set(hidden), hidden[0])
             break
         places = hidden[:2]
-        values[places[0]], values[places[1]] = block(asked, x, set(hidden), places, box, joint, weights)
+        values[places[0]], values[places[1]] = block(asked, x, set(hidden), places, candidates, joint, weights)
         hidden = hidden[2:]
     return values

@@ -95,8 +95,8 @@ def unmasked(asked, x, words):
 
 REFERENCES = {  # method, options → definition
     ("ag_chain", ()): ag_chain,
-    ("ag_chain", (("box", 2),)): partial(ag_chain, box=2),
-    ("ag_chain", (("box", 2), ("order", "confident"))): partial(ag_chain, box=2, order="confident"),
+    ("ag_chain", (("candidates", 2),)): partial(ag_chain, candidates=2),
+    ("ag_chain", (("candidates", 2), ("order", "confident"))): partial(ag_chain, candidates=2, order="confident"),
     ("pll", ()): pll,
     ("word_l2r", ()): word_l2r,
     ("whole_word", ()): whole_word,
@@ -338,7 +338,7 @@ def test_wrong_methods_and_options_are_answered_with_the_nearest():
         lm.score("s0", method="pl")
     with pytest.raises(besag.BesagError, match=r"'chain' has no option 'ordr'.*'order'"):
         lm.score("s0", method="chain", ordr="random")
-    with pytest.raises(besag.BesagError, match=r"no order 'confidnt'.*'confident'"):
+    with pytest.raises(besag.BesagError, match=r"order='confidnt'.*'confident'"):
         lm.score("s0", method="chain", order="confidnt")
     with pytest.raises(besag.BesagError, match="only random orders"):
         lm.score("s0", method="chain", orders=3)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from typing import Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
+from besag.cli.groups import ModelOptions, OutputOptions, RowsOptions, RunOptions, grouped
 from besag.cli.positions import Keep, positions
-from besag.cli.reading import Record, inputs, records
-from besag.cli.tables import Layout
-from besag.cli.writing import choose_format, writer
-from besag.errors import BesagError
+from besag.cli.reading import Input, Record, records
+from besag.cli.writing import Writer
+
+if TYPE_CHECKING:
+    from besag.language_model import LanguageModel
+    from besag.samplers.editing.augment import Augmenting
 
 Inputs = Annotated[
     list[str] | None,
@@ -31,35 +34,40 @@ TopP = Annotated[float | None, o.of_method("--top-p", help="Draw from the fewest
 Seed = Annotated[int, o.of_method("--seed", help="Of all draws.")]
 
 
+@dataclass(frozen=True)
+class AugmentOptions:
+    """How far a copy may go from its text."""
+
+    copies: Copies = 1
+    share: Share = 0.3
+    rounds: Rounds = 1
+    together: Together = 1
+    keep: Keep = None
+    similarity: Similarity = 0.9
+    temperature: Temperature = 1.0
+    top_k: TopK = None
+    top_p: TopP = None
+    seed: Seed = 0
+
+    def build(self) -> Augmenting:
+        from besag.samplers.editing.augment import Augmenting
+
+        return Augmenting(
+            copies=self.copies, share=self.share, rounds=self.rounds, together=self.together,
+            keep=tuple(positions(self.keep) or ()), similarity=self.similarity, temperature=self.temperature,
+            top_k=self.top_k, top_p=self.top_p, seed=self.seed,
+        )  # fmt: skip
+
+
 @guarded
+@grouped
 def augment(
+    method: AugmentOptions,
+    model: ModelOptions,
+    rows: RowsOptions,
+    output: OutputOptions,
+    run: RunOptions,
     input: Inputs = None,
-    copies: Copies = 1,
-    share: Share = 0.3,
-    rounds: Rounds = 1,
-    together: Together = 1,
-    keep: Keep = None,
-    similarity: Similarity = 0.9,
-    temperature: Temperature = 1.0,
-    top_k: TopK = None,
-    top_p: TopP = None,
-    seed: Seed = 0,
-    model: o.Model = None,
-    device: o.Device = None,
-    dtype: o.Dtype = None,
-    revision: o.Revision = None,
-    allow_pickle: o.AllowPickle = False,
-    text: o.Text = False,
-    input_format: o.InputFormat = None,
-    column: o.Column = None,
-    header: o.Header = True,
-    skip: o.Skip = 0,
-    limit: o.Limit = None,
-    format: o.Format = None,
-    output: o.Output = None,
-    force: o.Force = False,
-    batch_tokens: o.BatchTokens = None,
-    progress: o.Progress = None,
 ) -> int:
     """Vary texts: some words are drawn anew, one after the other, as long as the text stays similar.
 
@@ -69,61 +77,57 @@ def augment(
     gives the rows that a run from the start gives there. Exit code 3: some texts could not be changed (their status
     says why).
     """
-    if not input and sys.stdin.isatty():
-        raise BesagError("give a text, a file, or - for stdin (besag augment --help)")
-    shape = choose_format(format, output)
-    out = writer(shape, output, force)
-    sources = inputs(input or ["-"], as_text=text, layout=Layout(input_format, column, header, True))
-    if output is not None and any(source.is_file(output) for source in sources):
-        raise BesagError(f"--output {output!r} is one of the inputs")
-
-    import besag
-    from besag.samplers.editing.augment import Augmenting
-
-    how = Augmenting(
-        copies=copies, share=share, rounds=rounds, together=together, keep=tuple(positions(keep) or ()),
-        similarity=similarity, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
-    )  # fmt: skip
-    lm = besag.load(
-        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,
-        progress=progress,
-    )  # fmt: skip
-    waiting: list[Record] = []  # those whose copies have not come back yet, in order
-
-    def given() -> Iterator[str]:
-        for record in records(sources, skip=skip, limit=limit):
-            if record is not None:
-                waiting.append(record)
-                yield record.text
-
-    done = unchanged = 0
-    ready: list[dict[str, object]] = []  # copies of one text, written together so that --skip repeats none of them
+    out = output.open()
+    sources = rows.sources(input, "augment", output.output)
+    how = method.build()
+    lm = model.load(run.progress)
+    work = Copying(how, lm, sources, rows)
     ctrl_c = CtrlC()
     with ctrl_c.watched():
         try:
-            for row in how.run(lm.engine, given(), first=skip):
-                record = waiting[0]
-                changed = ", ".join(f"{change.old} → {change.new}" for change in row.changed)
-                ready.append({
-                    "row": record.number, "copy": row.copy, "text": row.text, "similarity": row.similarity,
-                    "log_prob_change": row.log_prob_change, "changed": changed, "status": row.status,
-                })  # fmt: skip
-                unchanged += row.status != "ok"
-                if len(ready) < copies:
-                    continue
-                with ctrl_c.held_back():
-                    for found in ready:
-                        out.write(found, {"original": row.original, **record.others})
-                    ready.clear()
-                    waiting.pop(0)
-                    done += 1
+            work.run(out, ctrl_c)
         except KeyboardInterrupt:
-            say(f"interrupted after {done} texts; go on with --skip {skip + done} (and --output another file)")
+            again = rows.skip + work.done
+            say(f"interrupted after {work.done} texts; go on with --skip {again} (and --output another file)")
             return INTERRUPTED
         finally:
             with ctrl_c.held_back():
                 out.close()
-    say(f"{how.guard(lm.conditionals)} · seed {seed} · {lm.name}")
-    if unchanged:
-        say(f"{unchanged} copies could not be changed: see their status")
-    return UNSCORED if unchanged else 0
+    say(f"{how.guard(lm.conditionals)} · seed {method.seed} · {lm.name}")
+    if work.unchanged:
+        say(f"{work.unchanged} copies could not be changed: see their status")
+    return UNSCORED if work.unchanged else 0
+
+
+class Copying:
+    """Texts on their way in, copies on their way out, and how many there were."""
+
+    def __init__(self, how: Augmenting, lm: LanguageModel, sources: list[Input], rows: RowsOptions) -> None:
+        self.how, self.lm, self.sources, self.rows = how, lm, sources, rows
+        self.waiting: list[Record] = []  # those whose copies have not come back yet, in order
+        self.done = self.unchanged = 0
+
+    def run(self, out: Writer, ctrl_c: CtrlC) -> None:
+        ready: list[dict[str, object]] = []  # copies of one text, written together so that --skip repeats none of them
+        for row in self.how.run(self.lm.engine, self._given(), first=self.rows.skip):
+            record = self.waiting[0]
+            changed = ", ".join(f"{change.old} → {change.new}" for change in row.changed)
+            ready.append({
+                "row": record.number, "copy": row.copy, "text": row.text, "similarity": row.similarity,
+                "log_prob_change": row.log_prob_change, "changed": changed, "status": row.status,
+            })  # fmt: skip
+            self.unchanged += row.status != "ok"
+            if len(ready) < self.how.copies:
+                continue
+            with ctrl_c.held_back():
+                for found in ready:
+                    out.write(found, {"original": row.original, **record.others})
+                ready.clear()
+                self.waiting.pop(0)
+                self.done += 1
+
+    def _given(self) -> Iterator[str]:
+        for record in records(self.sources, skip=self.rows.skip, limit=self.rows.limit):
+            if record is not None:
+                self.waiting.append(record)
+                yield record.text

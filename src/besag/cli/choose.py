@@ -8,7 +8,8 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import guarded
-from besag.cli.writing import choose_format, writer
+from besag.cli.groups import ModelOptions, OutputOptions, grouped
+from besag.cli.settings import settings
 
 Slotted = Annotated[str, typer.Argument(metavar="TEXT", help="With one slot: [MASK] or {}.", show_default=False)]
 Options = Annotated[
@@ -25,21 +26,17 @@ Of = Annotated[
 
 
 @guarded
+@grouped
 def choose(
     text: Slotted,
     option: Options,
-    model: o.Model = None,
-    device: o.Device = None,
-    dtype: o.Dtype = None,
-    revision: o.Revision = None,
-    allow_pickle: o.AllowPickle = False,
-    untilt: o.Untilt = False,
+    model: ModelOptions,
+    output: OutputOptions,
     method: Method = None,
+    set_: o.Set = None,
+    seed: o.Seed = None,
     of: Of = "sentence",
     reduction: o.Reduction = "sum",
-    format: o.Format = None,
-    output: o.Output = None,
-    force: o.Force = False,
 ) -> int:
     """Rank options for the slot of a text, best first.
 
@@ -47,16 +44,13 @@ def choose(
 
     The share is the option's part among these options only.
     """
-    shape = choose_format(format, output)
-    out = writer(shape, output, force)
+    out = output.open()
 
-    import besag
-
-    lm = besag.load(
-        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, untilt=untilt, progress=False
-    )
-    choice = lm.choose(text, option, method, of=of, reduction=reduction)
-    if shape == "jsonl":
+    usual = "word_l2r" if of == "sentence" else "chain"
+    [(name, options)] = settings("score", [method or usual], set_, {"seed": seed}).items()
+    lm = model.load(False)
+    choice = lm.choose(text, option, name, of=of, reduction=reduction, **options)
+    if output.shape == "jsonl":
         out.write({"text": text, **choice.to_dict()}, {})
     else:
         column = choice.scores[0].method + "_mean" * (reduction == "mean")

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from besag.cli.catalogue import find
 from besag.cli.exits import guarded
-from besag.cli.named import find
 from besag.references import BESAG, BIBTEX
 
 Names = Annotated[
@@ -36,5 +36,5 @@ def _keys(names: list[str]) -> list[str]:
         if name in BIBTEX:
             keys[name] = None
             continue
-        keys.update(dict.fromkeys(find(name, also=tuple(BIBTEX)).cites))
+        keys.update(dict.fromkeys(find(name, also=tuple(BIBTEX)).cite))
     return [*(key for key in keys if key != BESAG), BESAG]

@@ -2,49 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.joint import (
-    DPI,
-    Candidates,
-    Gold,
-    Masked,
-    Outcomes,
-    Plot,
-    check_plot,
-    refuse_other_than_two,
-    size,
-)
+from besag.cli.groups import ModelOptions, PlotOptions, RunOptions, grouped
+from besag.cli.joint import Gold, JointOptions, Masked, refuse_other_than_two
 from besag.cli.positions import Positions, positions
-from besag.cli.writing import choose_format, writer
-
-Methods = Annotated[
-    list[str] | None,
-    o.of_method("--method", help="Compare this one only; all if not given. Repeat for several.", show_default=False),
-]
+from besag.cli.settings import ConstructionsOptions
 
 
 @guarded
+@grouped
 def compare(
     text: Masked,
+    model: ModelOptions,
+    method: ConstructionsOptions,
+    joint: JointOptions,
+    output: PlotOptions,
+    run: RunOptions,
     position: Positions = None,
     gold: Gold = None,
-    model: o.Model = None,
-    device: o.Device = None,
-    dtype: o.Dtype = None,
-    revision: o.Revision = None,
-    allow_pickle: o.AllowPickle = False,
-    method: Methods = None,
-    candidates: Candidates = None,
-    outcomes: Outcomes = "text",
-    plot: Plot = None,
-    format: o.Format = None,
-    output: o.Output = None,
-    force: o.Force = False,
-    batch_tokens: o.BatchTokens = None,
-    progress: o.Progress = None,
 ) -> int:
     """Every construction of the joint of two places: how well it predicts the text and how near it is to the model.
 
@@ -57,30 +34,19 @@ def compare(
 
     Exit code 3: a construction did not converge (its status says how far it came).
     """
-    shape = choose_format(format, output)
-    out = writer(shape, output, force)
-    if plot is not None:
-        check_plot(plot, force)
+    out = output.open()
 
-    import besag
-    from besag.joints import CONSTRUCTIONS
-
-    for name in method or []:
-        CONSTRUCTIONS.find(name)  # a wrong name is found before the work begins
-    lm = besag.load(
-        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,
-        progress=progress,
-    )  # fmt: skip
+    constructions = method.chosen()
+    lm = model.load(run.progress)
     refuse_other_than_two(lm, text, position, "besag compare")
-    first: Any = lm.joint(text, positions(position), "mlm", outcomes=outcomes, candidates=size(candidates), gold=gold)
-    found = first.compare(method)
-    if shape == "table" and output is None:
+    first: Any = lm.joint(text, positions(position), "mlm", outcomes=joint.outcomes, candidates=joint.size, gold=gold)
+    found = first.compare(constructions)
+    if output.on_screen:
         print(found)  # with its facts below
     else:
         for row in found.rows:
             out.write(row, {})
         out.close()
         say(" · ".join(found.facts()))
-    if plot is not None:
-        found.plot().figure.savefig(plot, dpi=DPI)
+    output.save(found)
     return 0 if found.status == "ok" else UNSCORED

@@ -24,6 +24,7 @@ def read(path: str, options: dict[str, bool]) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in content.items():
         name = key.replace("-", "_")
+        name = name if name in options else f"{name}_" if f"{name}_" in options else name  # `set` is a word of Python's
         if name not in options:
             raise BesagError(f"--config {path!r} sets {key!r}, which is no option.{nearest(name, options)}")
         if isinstance(value, list) != options[name]:

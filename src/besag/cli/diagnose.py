@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.joint import Outcomes, Plot, check_plot
+from besag.cli.groups import ModelOptions, PlotOptions, RunOptions, grouped
+from besag.cli.joint import Outcomes
 from besag.cli.positions import Positions, positions
-from besag.cli.writing import Row, choose_format, writer
+from besag.cli.writing import Row
 
 if TYPE_CHECKING:
     from besag.diagnostics import Compatibility, DependenceMap, Rectangles
     from besag.language_model import LanguageModel
 
-_WITHOUT = "Without --position (and masks), all neighbours are tested."
+_AT = "Without --position (and masks), all neighbours are tested."
 
-Diagnosed = Annotated[str, typer.Argument(metavar="TEXT", help=f"A sentence. {_WITHOUT}", show_default=False)]
+Diagnosed = Annotated[str, typer.Argument(metavar="TEXT", help=f"A sentence. {_AT}", show_default=False)]
 Minors = Annotated[int, o.of_method("--minors", min=1, help="2 × 2 minors drawn for each pair of places.")]
 Candidates = Annotated[int, o.of_method("--candidates", min=2, help="Tokens of each place, for all but the minors.")]
 MaxDistance = Annotated[
@@ -31,28 +33,28 @@ Seed = Annotated[int, o.of_method("--seed", help="Of the minors drawn.")]
 Top = Annotated[int, o.of_result("--top", min=1, help="How many of the pairs that depend most on each other.")]
 
 
+@dataclass(frozen=True)
+class DiagnoseOptions:
+    """What is measured, and on how much."""
+
+    minors: Minors = 100
+    candidates: Candidates = 20
+    outcomes: Outcomes = "text"
+    max_distance: MaxDistance = None
+    map: Map = True
+    seed: Seed = 0
+
+
 @guarded
+@grouped
 def diagnose(
     text: Diagnosed,
+    model: ModelOptions,
+    method: DiagnoseOptions,
+    output: PlotOptions,
+    run: RunOptions,
     position: Positions = None,
-    model: o.Model = None,
-    device: o.Device = None,
-    dtype: o.Dtype = None,
-    revision: o.Revision = None,
-    allow_pickle: o.AllowPickle = False,
-    minors: Minors = 100,
-    candidates: Candidates = 20,
-    outcomes: Outcomes = "text",
-    max_distance: MaxDistance = None,
-    map: Map = True,
-    seed: Seed = 0,
     top: Top = 10,
-    plot: Plot = None,
-    format: o.Format = None,
-    output: o.Output = None,
-    force: o.Force = False,
-    batch_tokens: o.BatchTokens = None,
-    progress: o.Progress = None,
 ) -> int:
     """How well a model's conditionals fit together, and which places of a text depend on each other.
 
@@ -61,34 +63,28 @@ def diagnose(
     The rectangle test compares odds ratios of 2 × 2 minors seen from either place; Arnold and Press score the table of
     conditionals; the map is the mutual information of every two places. Exit code 3: a joint did not converge.
     """
-    shape = choose_format(format, output)
-    out = writer(shape, output, force)
-    if plot is not None:
-        check_plot(plot, force)
+    out = output.open()
 
-    import besag
     from besag.diagnostics.dependence import cost, dependence
     from besag.diagnostics.rectangle import rectangles
 
-    lm = besag.load(
-        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,
-        progress=progress,
-    )  # fmt: skip
+    lm = model.load(run.progress)
     where, found = positions(position), None
-    if map:
-        takes = cost(lm.conditionals, text, candidates=candidates, max_distance=max_distance)
+    spread: Any = {"candidates": method.candidates, "max_distance": method.max_distance}
+    if method.map:
+        takes = cost(lm.conditionals, text, **spread)
         say(f"the map: {takes.pairs:,} pairs of places, at most {takes.sequences:,} sequences")
-    tested = rectangles(lm.engine, text, where, minors=minors, seed=seed, outcomes=outcomes)
-    scored = _compatibilities(lm, text, where, candidates, outcomes)
-    if map:
-        found = dependence(lm.engine, text, candidates=candidates, max_distance=max_distance, outcomes=outcomes)
-    for row in _whole(tested, scored, found) if shape == "jsonl" else _rows(tested, scored, found, top):
+    tested = rectangles(lm.engine, text, where, minors=method.minors, seed=method.seed, outcomes=method.outcomes)
+    scored = _compatibilities(lm, text, where, method)
+    if method.map:
+        found = dependence(lm.engine, text, **spread, outcomes=method.outcomes)
+    for row in _whole(tested, scored, found) if output.shape == "jsonl" else _rows(tested, scored, found, top):
         out.write(row, {})
     out.close()
-    if plot is not None:
+    if output.plot is not None:
         from besag.diagnostics.plots import together
 
-        together(tested, found).savefig(plot, bbox_inches="tight")
+        together(tested, found).savefig(output.plot, bbox_inches="tight")
     states = [*(one.status for one in scored), *([found.status] if found else [])]
     unfinished = [status for status in states if status != "ok"]
     for status in unfinished:
@@ -96,14 +92,14 @@ def diagnose(
     return UNSCORED if unfinished else 0
 
 
-def _compatibilities(lm: LanguageModel, text: str, where: Any, candidates: int, outcomes: Any) -> list[Compatibility]:
+def _compatibilities(lm: LanguageModel, text: str, where: Any, method: DiagnoseOptions) -> list[Compatibility]:
     """Of the pair that was named, by every construction; of neighbours, the score alone."""
     from besag.diagnostics import Compatibility
     from besag.diagnostics.reading import pairs
     from besag.joints import asking
 
     asked = pairs(lm.conditionals, text, where)
-    plans = (asking.plan(lm.conditionals, one, outcomes=outcomes, candidates=candidates) for one in asked)
+    plans = (asking.plan(lm.conditionals, one, outcomes=method.outcomes, candidates=method.candidates) for one in asked)
     return [Compatibility.of(unaries, None if len(asked) == 1 else ()) for unaries in lm.engine.run(plans)]
 
 

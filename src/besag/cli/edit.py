@@ -8,8 +8,8 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import guarded, say
+from besag.cli.groups import ModelOptions, OutputOptions, RunOptions, grouped
 from besag.cli.positions import Keep, position, positions
-from besag.cli.writing import choose_format, writer
 from besag.errors import BesagError
 
 if TYPE_CHECKING:
@@ -19,9 +19,7 @@ Text = Annotated[str, typer.Argument(metavar="TEXT", help="The text to edit.", s
 Replacements = Annotated[
     list[str],
     typer.Argument(
-        metavar="OLD=NEW …",
-        help="A place (as for --keep) and what stands there now; OLD= draws it anew.",
-        show_default=False,
+        metavar="OLD=NEW …", help="A word and what stands there now; OLD= draws it anew.", show_default=False
     ),
 ]
 Strength = Annotated[float, o.of_method("--strength", help="0: only the text's own noise; 1: only fresh noise.")]
@@ -31,31 +29,40 @@ Seed = Annotated[int, o.of_method("--seed", help="Of the path and of fresh noise
 
 
 @guarded
+@grouped
 def edit(
     text: Text,
     changes: Replacements,
+    model: ModelOptions,
+    output: OutputOptions,
+    run: RunOptions,
     strength: Strength = 0.0,
     keep: Keep = None,
     depth: Depth = 0.2,
     temperature: Temperature = 1.0,
     seed: Seed = 0,
-    model: o.Model = None,
-    device: o.Device = None,
-    dtype: o.Dtype = None,
-    revision: o.Revision = None,
-    allow_pickle: o.AllowPickle = False,
-    format: o.Format = None,
-    output: o.Output = None,
-    force: o.Force = False,
-    batch_tokens: o.BatchTokens = None,
-    progress: o.Progress = None,
 ) -> int:
     """Replace words of a text; the others are drawn again with the noise that made them, so most of them stay.
 
     besag edit "The boy lost his keys." boy=girl
     """
-    shape = choose_format(format, output)
-    out = writer(shape, output, force)
+    out = output.open()
+    wanted = _replacements(changes)
+    lm = model.load(run.progress)
+    found = lm.edit(
+        text, wanted, strength=strength, keep=positions(keep) or (), depth=depth, temperature=temperature, seed=seed
+    )
+    if output.shape == "jsonl":
+        out.write(found.to_dict(), {})
+    else:
+        out.write({"original": found.original, "text": found.text, "changed": len(found.flips), "free": found.free}, {})
+    out.close()
+    say(" · ".join(found.told))
+    return 0
+
+
+def _replacements(changes: list[str]) -> dict[Position, str | None]:
+    """OLD=NEW, or OLD= where a word is to be drawn anew."""
     wanted: dict[Position, str | None] = {}
     said: dict[Position, str] = {}
     for one in changes:
@@ -66,20 +73,4 @@ def edit(
         if where in said:
             raise BesagError(f"{said[where]!r} and {one!r} both say what becomes of {old!r}: give one of them")
         wanted[where], said[where] = new or None, one
-
-    import besag
-
-    lm = besag.load(
-        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,
-        progress=progress,
-    )  # fmt: skip
-    found = lm.edit(
-        text, wanted, strength=strength, keep=positions(keep) or (), depth=depth, temperature=temperature, seed=seed
-    )
-    if shape == "jsonl":
-        out.write(found.to_dict(), {})
-    else:
-        out.write({"original": found.original, "text": found.text, "changed": len(found.flips), "free": found.free}, {})
-    out.close()
-    say(" · ".join(found.told))
-    return 0
+    return wanted

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 import typer
 
 from besag.cli import options as o
 from besag.cli.config import Config
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.joint import DPI, Plot, check_plot
-from besag.cli.writing import choose_format, writer
+from besag.cli.groups import ModelsOptions, OutputOptions, PlotOptions, RunOptions, grouped
+from besag.cli.settings import MethodsOptions
 from besag.errors import BesagError
 
 if TYPE_CHECKING:
@@ -41,31 +41,16 @@ evaluate = typer.Typer(name="eval", help="Measure how good a model is.", no_args
 
 @evaluate.command("minimal-pairs")
 @guarded
+@grouped
 def minimal_pairs(
     files: Files,
-    model: o.Models = None,
-    device: o.Device = None,
-    dtype: o.Dtype = None,
-    revision: o.Revision = None,
-    allow_pickle: o.AllowPickle = False,
-    compile: o.Compile = False,
-    method: o.Methods = None,
-    order: o.Order = None,
-    orders: o.Orders = None,
-    samples: o.Samples = None,
-    box: o.Box = None,
-    joint: o.BlockJoint = None,
-    weights: o.Weights = None,
-    seed: o.Seed = None,
+    model: ModelsOptions,
+    scored: MethodsOptions,
+    output: PlotOptions,
+    run: RunOptions,
     reduction: Reduction = "sum",
     limit: Limit = None,
     per: Per = "paradigm",
-    plot: Plot = None,
-    format: o.Format = None,
-    output: o.Output = None,
-    force: o.Force = False,
-    batch_tokens: o.BatchTokens = None,
-    progress: o.Progress = None,
     config: Config = None,
 ) -> int:
     """How often a model prefers the acceptable one of two sentences, with standard errors.
@@ -76,32 +61,18 @@ def minimal_pairs(
 
     A tie counts half. Exit code 3: some pairs were not scored (--per pair says which, their status says why).
     """
-    shape = choose_format(format, output)
-    out = writer(shape, output, force)
-    if plot is not None:
-        check_plot(plot, force)
-    if revision is not None and len(model or []) > 1:
-        raise BesagError("--revision belongs to one model, and there are several")
+    out = output.open()
+    model.check()
 
-    import besag
-    from besag.cli.scoring import method_options, pair
+    from besag.cli.scoring import pair
     from besag.evaluation.minimal_pairs import minimal_pairs as compare
     from besag.evaluation.minimal_pairs import read_pairs
 
     pairs = [one for file in files for one in read_pairs(file, limit)]
-    methods = method_options(
-        method or ["pll"], order=order, orders=orders, samples=samples, box=box, joint=joint, weights=weights, seed=seed
-    )
-    names: list[str | None] = [*model] if model else [None]
-    models = [
-        besag.load(
-            name, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, compile=compile,
-            batch_tokens=batch_tokens, progress=progress,
-        )
-        for name in names
-    ]  # fmt: skip
+    methods = scored.chosen()
+    models = model.load_all(run.progress)
     scorers = pair(models, methods, {}, [None] * len(models))
-    if plot is not None and len(scorers) > 1:
+    if output.plot is not None and len(scorers) > 1:
         raise BesagError("--plot draws one model and one method, and there are several")
     results: list[MinimalPairs] = []
     try:
@@ -112,10 +83,8 @@ def minimal_pairs(
     finally:
         out.close()
     for found in results:
-        print(("\n" if shape == "table" else "") + " · ".join(found.facts()), file=_for_words(shape, output))
-    if plot is not None:
-        figure: Any = results[0].plot().figure
-        figure.savefig(plot, dpi=DPI)
+        print(("\n" if output.shape == "table" else "") + " · ".join(found.facts()), file=_for_words(output))
+    output.save(results[0])
     unscored = sum(sum(found.unscored.values()) for found in results)
     if unscored:
         say(f"{unscored:,} pairs were not scored; --per pair says which")
@@ -124,15 +93,14 @@ def minimal_pairs(
 
 @evaluate.command("overlap")
 @guarded
+@grouped
 def overlap(
     train: Train,
     against: Against,
+    output: OutputOptions,
+    run: RunOptions,
     length: Length = 12,
     field: Field = "text",
-    format: o.Format = None,
-    output: o.Output = None,
-    force: o.Force = False,
-    progress: o.Progress = None,
 ) -> int:
     """Does a training corpus hold what a model is judged on? A row for each text that it does.
 
@@ -140,8 +108,7 @@ def overlap(
 
     A text is seen where --length of its words in a row stand in one document; a shorter one where all of them do.
     """
-    shape = choose_format(format, output)
-    out = writer(shape, output, force)
+    out = output.open()
 
     from tqdm.auto import tqdm
 
@@ -154,7 +121,7 @@ def overlap(
     if not texts:
         raise BesagError(f"{', '.join(against)} holds no text to look for")
     corpus = ((one.text, one.origin) for one in documents(Data(train=tuple(train), held_out=0.0, field=field)))
-    hidden = None if progress is None else not progress
+    hidden = None if run.progress is None else not run.progress
     bar = tqdm(corpus, unit="document", file=sys.stderr, delay=1, leave=False, dynamic_ncols=True, disable=hidden)
     found = compare(bar, [text for text, _ in texts], length=length)
     try:
@@ -163,7 +130,7 @@ def overlap(
             out.write({**row, "runs": one.runs, "of": one.of}, {})
     finally:
         out.close()
-    print(("\n" if shape == "table" and found.seen else "") + str(found), file=_for_words(shape, output))
+    print(("\n" if output.shape == "table" and found.seen else "") + str(found), file=_for_words(output))
     return 0
 
 
@@ -173,6 +140,6 @@ def _about(scorer: Scorer, several_methods: bool) -> dict[str, object]:
     return {**model, **({"method": label.method} if several_methods else {})}
 
 
-def _for_words(shape: str, output: str | None) -> TextIO:
+def _for_words(output: OutputOptions) -> TextIO:
     """Where the closing lines go: below a table on stdout, otherwise to stderr."""
-    return sys.stdout if shape == "table" and output is None else sys.stderr
+    return sys.stdout if output.on_screen else sys.stderr

@@ -2,54 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.joint import Candidates, Outcomes, size
-from besag.cli.writing import choose_format, writer
+from besag.cli.groups import ModelOptions, OutputOptions, RunOptions, grouped
+from besag.cli.joint import JointOptions
+from besag.cli.settings import ConstructionOptions
 
 Masked = Annotated[str, typer.Argument(metavar="TEXT", help="With one [MASK] or more.", show_default=False)]
 K = Annotated[int, o.of_result("--k", "-k", min=1, help="How many fillings.")]
-Method = Annotated[
-    str,
-    o.of_method("--method", help="Of two masks: any construction of joints; of more: ag, or stationary with --beam."),
-]
 Beam = Annotated[
     int | None,
     o.of_method("--beam", min=1, help="Search with so many hypotheses instead of comparing all.", show_default=False),
 ]
-Box = Annotated[
-    int | None, o.of_method("--box", min=1, help="--beam: candidates of each of two masks.", show_default=False)
-]
-
 Drawn = Annotated[bool, o.of_result("--sample", help="Draw fillings from the joint instead of taking the likeliest.")]
 Seed = Annotated[int, o.of_method("--seed", help="--sample: of the draws.")]
 
 
 @guarded
+@grouped
 def fill(
     text: Masked,
+    model: ModelOptions,
+    method: ConstructionOptions,
+    joint: JointOptions,
+    output: OutputOptions,
+    run: RunOptions,
     k: K = 5,
-    model: o.Model = None,
-    device: o.Device = None,
-    dtype: o.Dtype = None,
-    revision: o.Revision = None,
-    allow_pickle: o.AllowPickle = False,
-    method: Method = "ag",
-    candidates: Candidates = None,
-    outcomes: Outcomes = "text",
     beam: Beam = None,
-    box: Box = None,
     sample: Drawn = False,
     seed: Seed = 0,
-    format: o.Format = None,
-    output: o.Output = None,
-    force: o.Force = False,
-    batch_tokens: o.BatchTokens = None,
-    progress: o.Progress = None,
 ) -> int:
     """Fill all masks of a text jointly, likeliest first.
 
@@ -58,20 +43,22 @@ def fill(
     stderr says over what the fillings are the likeliest, and whether that is certain. Exit code 3: the joint did not
     converge.
     """
-    shape = choose_format(format, output)
-    out = writer(shape, output, force)
+    out = output.open()
 
-    import besag
-
-    lm = besag.load(
-        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, batch_tokens=batch_tokens,
-        progress=progress,
-    )  # fmt: skip
-    options: dict[str, Any] = {} if box is None else {"box": box}
+    options = method.options()
+    lm = model.load(run.progress)
     found = lm.fill(
-        text, k, method, candidates=size(candidates), outcomes=outcomes, beam=beam, sample=sample, seed=seed, **options
+        text,
+        k,
+        method.method,
+        candidates=joint.size,
+        outcomes=joint.outcomes,
+        beam=beam,
+        sample=sample,
+        seed=seed,
+        **options,
     )
-    if shape == "jsonl":
+    if output.shape == "jsonl":
         out.write(found.to_dict(), {})
     else:
         for row in found.rows:

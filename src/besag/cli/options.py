@@ -16,6 +16,9 @@ of_run = partial(typer.Option, rich_help_panel="Running")
 
 _WHICH_MODEL = "Folder or hub name; if not given, the embedded English model."
 _WHICH_METHODS = "`besag methods` lists them; if not given, pll. Repeat to compare."
+_CONSTRUCTION = "A construction of joints: `besag methods` lists them."
+_CONSTRUCTIONS = "Compare this one only; all if not given. Repeat for several."
+_SET = "An option of the method, as `besag methods NAME` lists them; METHOD.NAME=VALUE for one of several. Repeat."
 _DEVICE = "cpu, cuda, cuda:1, mps; if not given, the fastest there is."
 _DTYPE = "float32, bfloat16, float16; if not given, what suits the device."
 _LENGTHS = "File of texts to fit p(n) on, or what `besag lengths` saved: adds log p(n), so that lengths compare."
@@ -37,16 +40,11 @@ Untilt = Annotated[
 
 # ---- the method
 
+Set = Annotated[list[str] | None, of_method("--set", metavar="NAME=VALUE", help=_SET, show_default=False)]
 Methods = Annotated[list[str] | None, of_method("--method", help=_WHICH_METHODS)]
-Order = Annotated[
-    str | None, of_method("--order", help="chain, ag_chain: left-to-right, right-to-left, random, confident.")
-]
-Orders = Annotated[int | None, of_method("--orders", help="chain: how many random orders to average.")]
-Samples = Annotated[str | None, of_method("--samples", help="elbo: how many draws, or all.")]
-Box = Annotated[int | None, of_method("--box", help="ag_chain: candidates of each place of a block.")]
-BlockJoint = Annotated[str | None, of_method("--joint", help="ag_chain: the joint of a block, ag or stationary.")]
-Weights = Annotated[str | None, of_method("--weights", help="ag_chain: of contexts, uniform or marginal.")]
-Seed = Annotated[int | None, of_method("--seed", help="chain, ag_chain, elbo: of the random draws.")]
+Construction = Annotated[str, of_method("--method", help=_CONSTRUCTION)]
+Constructions = Annotated[list[str] | None, of_method("--method", help=_CONSTRUCTIONS, show_default=False)]
+Seed = Annotated[int | None, of_method("--seed", help="Of random draws: --set seed=…")]
 Words = Annotated[Literal["tokenizer", "whitespace"], of_method("--words", help="Who says what a word is.")]
 Prefix = Annotated[str, of_method("--prefix", help="Context before the text: shown, not scored.")]
 Suffix = Annotated[str, of_method("--suffix", help="Context after the text: shown, not scored.")]
@@ -79,6 +77,9 @@ Keep = Annotated[bool, of_result("--keep/--no-keep", help="Carry a table's other
 Format = Annotated[Literal["table", "tsv", "csv", "jsonl", "parquet"] | None, of_output("--format", help=_FORMAT)]
 Output = Annotated[str | None, of_output("--output", "-o", help="A file; if not given, stdout.")]
 Force = Annotated[bool, of_output("--force", help="Write over an existing file.")]
+Plot = Annotated[
+    str | None, of_output("--plot", help="Also save a picture: FILE.png, .pdf or .svg.", show_default=False)
+]
 
 # ---- how it runs
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,12 +12,15 @@ import typer
 from besag.cli import options as o
 from besag.cli.config import Config
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
+from besag.cli.groups import LayoutOptions, ModelOptions, RunOptions, grouped
 from besag.cli.joint import Outcomes
 from besag.cli.reading import inputs, records
+from besag.cli.settings import ConstructionsOptions
 from besag.cli.tables import Layout
 from besag.errors import BesagError, require
 
 if TYPE_CHECKING:
+    from besag.joints import Construction
     from besag.language_model import LanguageModel
     from besag.study.folder import Folder
 
@@ -43,29 +47,38 @@ Seed = Annotated[int, o.of_method("--seed", help="Of the places drawn.")]
 Texts = Annotated[int | None, o.of_input("--limit", min=1, help="At most N texts.", show_default=False)]
 
 
+@dataclass(frozen=True)
+class PairsOptions:
+    """Which pairs of places are studied, and over which tokens."""
+
+    pairs: Pairs = None
+    distances: Distances = None
+    per_text: PerText = 1
+    candidates: Candidates = None
+    outcomes: Outcomes = "text"
+    seed: Seed = 0
+
+    def of_study(self) -> dict[str, Any]:
+        """As arguments of `study`."""
+        kinds, apart = _kinds(self.pairs, self.distances)
+        return {
+            "pairs": kinds, "distances": apart, "per_text": self.per_text, "seed": self.seed,
+            "outcomes": self.outcomes, "candidates": self.candidates or "all",
+        }  # fmt: skip
+
+
 @guarded
+@grouped
 def pairs(
+    model: ModelOptions,
+    method: ConstructionsOptions,
+    drawn: PairsOptions,
+    rows: LayoutOptions,
+    run: RunOptions,
     file: File = None,
     output: Into = None,
     report: Again = None,
-    model: o.Model = None,
-    device: o.Device = None,
-    dtype: o.Dtype = None,
-    revision: o.Revision = None,
-    allow_pickle: o.AllowPickle = False,
-    compile: o.Compile = False,
-    pairs: Pairs = None,
-    distances: Distances = None,
-    per_text: PerText = 1,
-    candidates: Candidates = None,
-    outcomes: Outcomes = "text",
-    seed: Seed = 0,
-    input_format: o.InputFormat = None,
-    column: o.Column = None,
-    header: o.Header = True,
     limit: Texts = None,
-    batch_tokens: o.BatchTokens = None,
-    progress: o.Progress = None,
     config: Config = None,
 ) -> int:
     """Study which joint of two tokens predicts texts best: pairs of places, all constructions, all metrics.
@@ -89,23 +102,15 @@ def pairs(
         return _tell(Folder(report))
     if file is None or output is None:
         raise BesagError("give a FILE of texts and --output FOLDER (besag pairs --help)")
-    kinds, apart = _kinds(pairs, distances)
-    texts = _texts(file, Layout(input_format, column, header, keep=False), limit)
+    options = drawn.of_study()
+    constructions = method.chosen()
+    texts = _texts(file, rows.layout(), limit)
 
-    import besag
-
-    lm = besag.load(
-        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, compile=compile,
-        batch_tokens=batch_tokens, progress=False,
-    )  # fmt: skip
-    options: dict[str, Any] = {
-        "pairs": kinds, "distances": apart, "per_text": per_text, "seed": seed, "outcomes": outcomes,
-        "candidates": candidates or "all",
-    }  # fmt: skip
+    lm = model.load(False)
     folder = Folder(output)
-    done = folder.begin({**_about(lm, texts), **options, "file": file})
+    done = folder.begin({**_about(lm, texts, constructions), **options, "file": file})
     try:
-        finished = _run(lm, texts, options, folder, done, progress)
+        finished = _run(lm, texts, {**options, "constructions": constructions}, folder, done, run.progress)
     finally:
         folder.close()
     return _tell(folder) if finished else INTERRUPTED
@@ -184,11 +189,9 @@ def _texts(file: str, layout: Layout, limit: int | None) -> list[str]:
     return [record.text for record in records(sources, limit=limit) if record is not None]
 
 
-def _about(lm: LanguageModel, texts: list[str]) -> dict[str, Any]:
+def _about(lm: LanguageModel, texts: list[str], constructions: list[Construction]) -> dict[str, Any]:
     """What a study must not change while it goes on."""
     import besag
-    from besag.joints.comparison import usual
-    from besag.registry import label
     from besag.study.folder import checksum
 
     return {
@@ -196,7 +199,7 @@ def _about(lm: LanguageModel, texts: list[str]) -> dict[str, Any]:
         "model": lm.name,
         "dtype": lm.dtype,
         "vocabulary": lm.conditionals.width,
-        "constructions": [label(one) for one in usual()],
+        "constructions": [one.label for one in constructions],
         "texts": len(texts),
         "sha256": checksum(texts),
     }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,15 +15,20 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, UNSCORED, guarded, say
+from besag.cli.groups import ModelOptions, OutputOptions, RunOptions, grouped
 from besag.cli.lengths import length_model
 from besag.cli.positions import Free, Keep, positions
-from besag.cli.writing import choose_format, writer
+from besag.cli.settings import settings
+from besag.cli.writing import Writer
 from besag.errors import BesagError
 
 if TYPE_CHECKING:
     from rich.live import Live
 
     from besag.constraints import Constraint
+    from besag.language_model import LanguageModel
+    from besag.samplers.chain import Chain
+    from besag.scores import LengthModel
 
 Template = Annotated[
     str | None,
@@ -39,13 +44,9 @@ Lengths = Annotated[
 ]
 End = Annotated[str, o.of_method("--end", help="Closes a text from nothing, such as a full stop.")]
 FreeAll = Annotated[bool, o.of_method("--free-all", help="Every word of the text may change.")]
-Temperature = Annotated[float | None, o.of_method("--temperature", "-t", help="1 draws from the model's own law.")]
-TopK = Annotated[int | None, o.of_method("--top-k", help="Draw from the k likeliest tokens.")]
-TopP = Annotated[float | None, o.of_method("--top-p", help="Draw from the fewest tokens that hold this share.")]
-Set = Annotated[
-    list[str] | None,
-    o.of_method("--set", metavar="KEY=VALUE", help="An option of the kernel: --set scan=subset. Repeat."),
-]
+Temperature = Annotated[float | None, o.of_method("--temperature", "-t", help="Short for --set temperature=….")]
+TopK = Annotated[int | None, o.of_method("--top-k", help="Short for --set top_k=….")]
+TopP = Annotated[float | None, o.of_method("--top-p", help="Short for --set top_p=….")]
 Require = Annotated[list[str] | None, o.of_method("--require", help="A word that must stand in the text. Repeat.")]
 Forbid = Annotated[list[str] | None, o.of_method("--forbid", help="A word that must not. Repeat.")]
 Matching = Annotated[str | None, o.of_method("--pattern", help="A regular expression that the whole text matches.")]
@@ -61,44 +62,108 @@ Resume = Annotated[bool, o.of_run("--resume", help="Go on with the run that --re
 LiveView = Annotated[bool, o.of_run("--live", help="Show the chains while they run, on stderr.")]
 
 
+@dataclass(frozen=True)
+class CanvasOptions:
+    """What is written on: which places of which text, or how long a text from nothing."""
+
+    length: Length = None
+    lengths: Lengths = None
+    end: End = ""
+    free: Free = None
+    free_all: FreeAll = False
+    keep: Keep = None
+
+    def check(self) -> None:
+        if self.length is not None and self.lengths is not None:
+            raise BesagError("--length is one length, --lengths a file to draw them from: say one of them")
+        if self.free and self.free_all:
+            raise BesagError("--free names places, --free-all frees all of them: say one of them")
+
+    def of_sample(self, lm: LanguageModel) -> dict[str, Any]:
+        """As arguments of `lm.sample`."""
+        length: int | LengthModel | None = self.length if self.lengths is None else length_model(self.lengths, lm)
+        free = "all" if self.free_all else positions(self.free)
+        return {"length": length, "end": self.end, "free": free, "keep": positions(self.keep) or ()}
+
+
+@dataclass(frozen=True)
+class KernelOptions:
+    """Which kernel, its options, and how far it runs."""
+
+    kernel: KernelName = "gibbs"
+    chains: Chains = 4
+    steps: Steps = None
+    temperature: Temperature = None
+    top_k: TopK = None
+    top_p: TopP = None
+    set_: o.Set = None
+    seed: Seed = 0
+
+    def of_kernel(self) -> dict[str, Any]:
+        """Its options: --temperature, --top-k and --top-p belong to all kernels, and are short for --set."""
+        short = {"temperature": self.temperature, "top_k": self.top_k, "top_p": self.top_p}
+        [own] = settings("kernel", [self.kernel], self.set_, short).values()
+        return own
+
+
+@dataclass(frozen=True)
+class ConstraintOptions:
+    """What the text must keep to; a search of its own finds it."""
+
+    require: Require = None
+    forbid: Forbid = None
+    pattern: Matching = None
+    characters: Characters = None
+    words: Words = None
+    budget: Budget = 1000
+
+    def wanted(self) -> list[Constraint]:
+        if not any((self.require, self.forbid, self.pattern is not None, self.characters, self.words)):
+            return []
+
+        from besag.constraints import Forbidden, Length, Pattern, Required
+
+        found: list[Constraint] = [*map(Required, self.require or ()), *map(Forbidden, self.forbid or ())]
+        if self.pattern is not None:
+            found.append(Pattern(regex=self.pattern))
+        for of, said in (("characters", self.characters), ("words", self.words)):
+            if said is not None:
+                least, colon, most = said.partition(":")
+                if not colon or not (least or "0").isdecimal() or not (most or "0").isdecimal():
+                    raise BesagError(f"--{of} {said!r}: write LEAST:MOST, such as 20:40, 20: or :40")
+                found.append(Length(int(least or 0), int(most) if most else None, of=of))  # type: ignore[arg-type]
+        return found
+
+
+@dataclass(frozen=True)
+class RecordOptions:
+    """What is kept and seen of a run while it goes."""
+
+    every: Every = None
+    record: RecordFile = None
+    resume: Resume = False
+    live: LiveView = False
+
+    def check(self, output: str | None) -> None:
+        if self.record is None and (self.every is not None or self.resume):
+            recorded = "--every says which steps are recorded"
+            told = recorded if self.every is not None else "--resume goes on with a recorded run"
+            raise BesagError(f"{told}: name a file with --record")
+        if self.record is not None and output is not None and Path(self.record).resolve() == Path(output).resolve():
+            raise BesagError(f"--output and --record are both {self.record!r}: give each a file of its own")
+
+
 @guarded
+@grouped
 def sample(
+    canvas: CanvasOptions,
+    method: KernelOptions,
+    kept: ConstraintOptions,
+    model: ModelOptions,
+    recorded: RecordOptions,
+    output: OutputOptions,
+    run: RunOptions,
     text: Template = None,
-    kernel: KernelName = "gibbs",
-    chains: Chains = 4,
-    steps: Steps = None,
-    length: Length = None,
-    lengths: Lengths = None,
-    end: End = "",
-    free: Free = None,
-    free_all: FreeAll = False,
-    keep: Keep = None,
-    temperature: Temperature = None,
-    top_k: TopK = None,
-    top_p: TopP = None,
-    set_: Set = None,
-    require: Require = None,
-    forbid: Forbid = None,
-    pattern: Matching = None,
-    characters: Characters = None,
-    words: Words = None,
-    budget: Budget = 1000,
-    seed: Seed = 0,
-    model: o.Model = None,
-    device: o.Device = None,
-    dtype: o.Dtype = None,
-    revision: o.Revision = None,
-    allow_pickle: o.AllowPickle = False,
-    compile: o.Compile = False,
-    every: Every = None,
-    record: RecordFile = None,
-    resume: Resume = False,
-    live: LiveView = False,
-    format: o.Format = None,
-    output: o.Output = None,
-    force: o.Force = False,
-    batch_tokens: o.BatchTokens = None,
-    progress: o.Progress = None,
 ) -> int:
     """Draw text from the model: the masks of a text, or a text from nothing.
 
@@ -115,62 +180,46 @@ def sample(
 
     stderr says what was run and what law it has. A recorded run that was interrupted goes on with --resume.
     """
-    shape = choose_format(format, output)
-    out = writer(shape, output, force)
-    if length is not None and lengths is not None:
-        raise BesagError("--length is one length, --lengths a file to draw them from: say one of them")
-    if free and free_all:
-        raise BesagError("--free names places, --free-all frees all of them: say one of them")
-    if record is None and (every is not None or resume):
-        told = "--every says which steps are recorded" if every is not None else "--resume goes on with a recorded run"
-        raise BesagError(f"{told}: name a file with --record")
-    if record is not None and output is not None and Path(record).resolve() == Path(output).resolve():
-        raise BesagError(f"--output and --record are both {record!r}: give each a file of its own")
-
-    import besag
-    from besag.places.reading import masks
-
-    lm = besag.load(
-        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, compile=compile,
-        batch_tokens=batch_tokens, progress=False if live else progress,
-    )  # fmt: skip
-    wanted = _constraints(require, forbid, pattern, characters, words)
+    out = output.open()
+    canvas.check()
+    recorded.check(output.output)
+    options = method.of_kernel()  # a wrong name is told before anything is loaded
+    progress = False if recorded.live else run.progress
+    wanted = kept.wanted()
     if wanted:
-        if kernel != "gibbs" or steps or record or lengths or free or free_all or keep or set_ or top_p:
-            raise BesagError(
-                "words, patterns and lengths are kept to by a search of its own: say a text or a length, --chains, "
-                "--top-k, --temperature, --budget and --seed beside them, and nothing else"
-            )
-        if (text is None) == (length is None):
-            raise BesagError("give a text with masks, or --length for a text from nothing, and not both")
-        start = text if text is not None else masks(lm.vocabulary, length or 0) + end
-        solutions = lm.solve(
-            start, wanted, solutions=chains, sample=True, seed=seed, budget=budget,
-            top_k=50 if top_k is None else top_k, temperature=1.0 if temperature is None else temperature,
-        )  # fmt: skip
-        rows = zip(solutions.texts, solutions.log_probs, solutions.model_log_probs, strict=True)
-        for number, (line, log_prob, of_model) in enumerate(rows):
-            out.write({"chain": number, "text": line, "log_prob": log_prob, "model_log_prob": of_model}, {})
-        out.close()
-        say(" · ".join(solutions.told))
-        return 0 if solutions.status in ("solved", "all") else UNSCORED
-    law = None if lengths is None else length_model(lengths, lm)
-    common = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-    options = {name: value for name, value in common.items() if value is not None} | settings(set_)
+        _refuse_beside_constraints(text, canvas, method, recorded)
+        return _solve(model.load(progress), wanted, text, canvas, method, kept.budget, out)
+    lm = model.load(progress)
     try:
-        with ExitStack() as stack:
-            watch = Watched(stack) if live else None
-            found = lm.sample(
-                text, kernel, chains=chains, steps=steps, length=length if law is None else law, end=end,
-                free="all" if free_all else positions(free), keep=positions(keep) or (), every=every, seed=seed,
-                record=record, resume=resume, watch=watch, **options,
-            )  # fmt: skip
+        found = _run(lm, text, canvas, method, options, recorded)
     except KeyboardInterrupt:
-        if record is None or not Path(f"{record}.state").exists():
+        if recorded.record is None or not Path(f"{recorded.record}.state").exists():
             raise
-        again = [*sys.argv[1:], *([] if resume else ["--resume"])]
-        say(f"interrupted; what was said is in {record}. Go on with: {shlex.join(['besag', *again])}")
+        again = [*sys.argv[1:], *([] if recorded.resume else ["--resume"])]
+        say(f"interrupted; what was said is in {recorded.record}. Go on with: {shlex.join(['besag', *again])}")
         return INTERRUPTED
+    _write(found, output.shape, out)
+    say(" · ".join(found.told))
+    return 0
+
+
+def _run(
+    lm: LanguageModel,
+    text: str | None,
+    canvas: CanvasOptions,
+    method: KernelOptions,
+    options: dict[str, Any],
+    recorded: RecordOptions,
+) -> Chain:
+    with ExitStack() as stack:
+        return lm.sample(
+            text, method.kernel, chains=method.chains, steps=method.steps, seed=method.seed, every=recorded.every,
+            record=recorded.record, resume=recorded.resume, watch=Watched(stack) if recorded.live else None,
+            **canvas.of_sample(lm), **options,
+        )  # fmt: skip
+
+
+def _write(found: Chain, shape: str, out: Writer) -> None:
     if shape == "jsonl":
         for row in found.to_dict()["chains"]:
             out.write(row, {})
@@ -179,44 +228,44 @@ def sample(
             numbers = {name: value for name, value in found.summary(chain).items() if name != "changed"}
             out.write({"chain": chain, "text": line, **numbers}, {})
     out.close()
-    say(" · ".join(found.told))
-    return 0
 
 
-def _constraints(
-    require: list[str] | None,
-    forbid: list[str] | None,
-    pattern: str | None,
-    characters: str | None,
-    words: str | None,
-) -> list[Constraint]:
-    from besag.constraints import Forbidden, Length, Pattern, Required
-
-    found: list[Constraint] = [*map(Required, require or ()), *map(Forbidden, forbid or ())]
-    if pattern is not None:
-        found.append(Pattern(regex=pattern))
-    for of, said in (("characters", characters), ("words", words)):
-        if said is not None:
-            least, colon, most = said.partition(":")
-            if not colon or not (least or "0").isdecimal() or not (most or "0").isdecimal():
-                raise BesagError(f"--{of} {said!r}: write LEAST:MOST, such as 20:40, 20: or :40")
-            found.append(Length(int(least or 0), int(most) if most else None, of=of))  # type: ignore[arg-type]
-    return found
+def _refuse_beside_constraints(
+    text: str | None, canvas: CanvasOptions, method: KernelOptions, recorded: RecordOptions
+) -> None:
+    chained = method.kernel != "gibbs" or method.steps or method.set_ or method.top_p or recorded.record
+    if chained or canvas.lengths or canvas.free or canvas.free_all or canvas.keep:
+        raise BesagError(
+            "words, patterns and lengths are kept to by a search of its own: say a text or a length, --chains, "
+            "--top-k, --temperature, --budget and --seed beside them, and nothing else"
+        )
+    if (text is None) == (canvas.length is None):
+        raise BesagError("give a text with masks, or --length for a text from nothing, and not both")
 
 
-def settings(given: list[str] | None) -> dict[str, Any]:
-    """KEY=VALUE as a kernel's options: numbers, true, false and null as JSON writes them, the rest as words."""
-    found: dict[str, Any] = {}
-    for one in given or ():
-        name, equals, value = one.partition("=")
-        if not equals or not name:
-            raise BesagError(f"--set {one!r}: write KEY=VALUE, such as scan=subset")
-        try:
-            read = json.loads(value)
-        except ValueError:
-            read = value
-        found[name] = tuple(read) if isinstance(read, list) else read
-    return found
+def _solve(
+    lm: LanguageModel,
+    wanted: list[Constraint],
+    text: str | None,
+    canvas: CanvasOptions,
+    method: KernelOptions,
+    budget: int,
+    out: Writer,
+) -> int:
+    from besag.places.reading import masks
+
+    start = text if text is not None else masks(lm.vocabulary, canvas.length or 0) + canvas.end
+    solutions = lm.solve(
+        start, wanted, solutions=method.chains, sample=True, seed=method.seed, budget=budget,
+        top_k=50 if method.top_k is None else method.top_k,
+        temperature=1.0 if method.temperature is None else method.temperature,
+    )  # fmt: skip
+    rows = zip(solutions.texts, solutions.log_probs, solutions.model_log_probs, strict=True)
+    for number, (line, log_prob, of_model) in enumerate(rows):
+        out.write({"chain": number, "text": line, "log_prob": log_prob, "model_log_prob": of_model}, {})
+    out.close()
+    say(" · ".join(solutions.told))
+    return 0 if solutions.status in ("solved", "all") else UNSCORED
 
 
 class Watched:

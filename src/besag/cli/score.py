@@ -12,6 +12,7 @@ from besag.cli.config import Config
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
 from besag.cli.reading import inputs, records
 from besag.cli.rows import View
+from besag.cli.settings import MethodsOptions
 from besag.cli.tables import Layout
 from besag.cli.writing import choose_format, writer
 from besag.errors import BesagError
@@ -36,12 +37,7 @@ def score(
     compile: o.Compile = False,
     untilt: o.Untilt = False,
     method: o.Methods = None,
-    order: o.Order = None,
-    orders: o.Orders = None,
-    samples: o.Samples = None,
-    box: o.Box = None,
-    joint: o.BlockJoint = None,
-    weights: o.Weights = None,
+    set_: o.Set = None,
     seed: o.Seed = None,
     words: o.Words = "tokenizer",
     prefix: o.Prefix = "",
@@ -88,15 +84,13 @@ def score(
         raise BesagError(f"--output {output!r} is one of the inputs")
     if revision is not None and len(model or []) > 1:
         raise BesagError("--revision belongs to one model, and there are several")
+    methods = MethodsOptions(method, set_, seed).chosen()
 
     import besag
     from besag.cli.lengths import length_models
-    from besag.cli.scoring import Unscored, method_options, pair, side_by_side
+    from besag.cli.scoring import Unscored, pair, side_by_side
     from besag.scores.corpora import Tally
 
-    methods = method_options(
-        method or ["pll"], order=order, orders=orders, samples=samples, box=box, joint=joint, weights=weights, seed=seed
-    )
     bar = False if progress is None and output is None and sys.stdout.isatty() else progress
     models = [
         besag.load(

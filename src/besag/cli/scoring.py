@@ -32,26 +32,6 @@ class Scorer:
         return self.lm.score(texts, self.method, **self.options)
 
 
-def method_options(names: Sequence[str], **given: object) -> dict[str, Method]:
-    """The methods asked for, each with those of the given options that it takes; one that none takes is an error."""
-    import besag.joints  # noqa: F401 (registers its own method)
-    from besag.scores import METHODS, method
-
-    options = {option: _number(value) for option, value in given.items() if value is not None}
-    fields = {name: {field.name for field in dataclasses.fields(kind)} for name, kind in METHODS.items()}
-    chosen: dict[str, Method] = {}
-    for name in names:
-        known = method(name).name
-        if known in chosen:
-            raise BesagError(f"--method {name!r} is there twice (it is {known!r})")
-        chosen[known] = method(known, **{option: value for option, value in options.items() if option in fields[known]})
-    for option in options:
-        if not any(option in fields[name] for name in chosen):
-            takers = ", ".join(name for name, own in fields.items() if option in own)
-            raise BesagError(f"--{option} is an option of {takers}, not of {', '.join(chosen)}")
-    return chosen
-
-
 def pair(
     models: Sequence[LanguageModel],
     methods: Mapping[str, Method],
@@ -143,11 +123,6 @@ class Unscored:
         states = ", ".join(f"{count} {status}" for status, count in self.states.items())
         rows = "1 row was" if self.rows == 1 else f"{self.rows} rows were"
         return f"{rows} not scored: {states}; the first is {self.first}"
-
-
-def _number(value: object) -> object:
-    """An option that takes a number or a word, as `--samples 64` and `--samples all`."""
-    return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

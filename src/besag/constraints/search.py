@@ -37,9 +37,10 @@ from besag.constraints.page import Page
 from besag.constraints.placements import Placement, Placements
 from besag.constraints.problem import Dead, Problem
 from besag.engine import Plan, Request
+from besag.noise import Sampling
 from besag.reductions import Row
 from besag.samplers.editing.gumbel import gumbel
-from besag.samplers.kernel import DRAW, WHERE, Noise
+from besag.samplers.kernel import Noise
 
 Order: TypeAlias = Literal["domain", "left", "entropy"]
 ORDERS = ("domain", "left", "entropy")
@@ -164,7 +165,9 @@ class Search:
         law = log_row - np.logaddexp.reduce(log_row) if len(tokens) else log_row
         best = np.argsort(-log_row, kind="stable")[: self.top_k]
         if self.sample:
-            best = best[np.argsort(-self._shaken(log_row[best], noise, DRAW, now.step, tokens[best]), kind="stable")]
+            best = best[
+                np.argsort(-self._shaken(log_row[best], noise, Sampling.DRAW, now.step, tokens[best]), kind="stable")
+            ]
         if first is not None:
             wanted = np.searchsorted(tokens, first)
             best = np.append(wanted, best[best != wanted])
@@ -178,7 +181,7 @@ class Search:
         if not np.isfinite(scores).any():
             return None
         if self.sample:
-            scores = self._shaken(scores, noise, WHERE, step, np.arange(len(scores)))
+            scores = self._shaken(scores, noise, Sampling.WHERE, step, np.arange(len(scores)))
         return wanted[int(scores.argmax())][0]
 
     def _shaken(self, scores: Floats, noise: Noise, stream: int, step: int, numbers: Ints) -> Floats:

@@ -26,7 +26,6 @@ from besag.joints.registry import Construction, construction
 from besag.joints.unaries import Lost, Unaries
 from besag.places.places import find
 from besag.places.positions import Position
-from besag.registry import label
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -49,9 +48,9 @@ class Compatibility:
         for one in usual() if constructions is None else constructions:
             chosen = construction(one) if isinstance(one, str) else one
             built = chosen.build(unaries)
-            measured[label(chosen)] = metrics.measure(unaries, built)
+            measured[chosen.label] = metrics.measure(unaries, built)
             if built.status != "ok":
-                unfinished.append(f"{label(chosen)} {built.status}")
+                unfinished.append(f"{chosen.label} {built.status}")
         return cls(
             incompatibility=passes.incompatibility(unaries),
             own_unary_nll=metrics.own_unary_nll(unaries),

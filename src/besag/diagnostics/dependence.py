@@ -27,7 +27,6 @@ from besag.joints.candidates import THROUGH
 from besag.joints.registry import Construction, construction
 from besag.places.places import find
 from besag.places.reading import read
-from besag.registry import label
 from besag.results.words import quoted
 from besag.vocabulary import Encoded
 
@@ -138,7 +137,7 @@ def dependence(
         positions=tuple(places),
         offsets=encoded.offsets[places],
         matrix=matrix,
-        method=label(how),
+        method=how.label,
         candidates=candidates,
         max_distance=max_distance,
         lost=float(np.mean([one.lost for one in found])),

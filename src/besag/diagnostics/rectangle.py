@@ -31,6 +31,7 @@ from besag.diagnostics.reading import pairs
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError, require
 from besag.joints.candidates import outcome_ids, shown
+from besag.noise import Measuring
 from besag.places.places import Places
 from besag.places.positions import Position
 from besag.reductions import Logit, Row
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-MINORS = 0x4D494E52  # the stream of noise: "MINR"
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -196,7 +196,7 @@ def plan(
     which = (a << 16) + b, np.arange(minors)
     drawn = []
     for side, log_probs in enumerate(answers["row"].astype(np.float64)):
-        numbers = (noise.uniform(seed, MINORS, *which, 2 * side + turn) for turn in range(2))  # (M,) each
+        numbers = (noise.uniform(seed, Measuring.MINORS, *which, 2 * side + turn) for turn in range(2))  # (M,) each
         drawn.append(allowed[np.stack(two_of(log_probs[allowed], *numbers))])  # (2, M)
 
     # a is asked of x and x' given each of y and y', then b of y and y' given each of x and x'

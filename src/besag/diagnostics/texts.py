@@ -214,7 +214,7 @@ def self_bleu(
     """The self-BLEU of texts that are cut into words, and of how many; nan for fewer than two."""
     full = [text for text in texts if len(text)]
     if most is not None and len(full) > most:
-        turn = np.argsort(noise.uniform(seed, noise.SUBSET, np.arange(len(full))), kind="stable")[:most]
+        turn = np.argsort(noise.uniform(seed, noise.Measuring.SUBSET, np.arange(len(full))), kind="stable")[:most]
         full = [full[at] for at in np.sort(turn).tolist()]
     return (float(Grams(full, n).bleu().mean()) if len(full) > 1 else math.nan), len(full)
 

@@ -38,6 +38,7 @@ from besag.errors import BesagError
 from besag.evaluation.minimal_pairs import MinimalPair, minimal_pairs, read_pairs
 from besag.joints import asking, metrics
 from besag.joints.registry import construction
+from besag.noise import Monitoring
 from besag.places.places import Places, find
 from besag.places.reading import read, text_places
 from besag.reductions import Target
@@ -50,7 +51,6 @@ from besag.training.network.encoder import Encoder
 from besag.training.recipe import Recipe
 from besag.vocabulary import Vocabulary
 
-SENTENCES, PASSAGES, LENGTHS, NEIGHBOURS, ASKED = 129, 130, 131, 132, 133  # streams of noise
 SEED = 0  # of all of it, whatever the recipe's is
 TOKENS = 64  # of held-out passages, for each of `evaluation.sentences`: that number decides how precise all this is
 SHORTEST, LONGEST = 4, 48  # tokens of a sentence
@@ -193,7 +193,7 @@ class Monitor:
     def _passages(self, held: Tokenised, tokens: int) -> list[Question]:
         """Passages cut as in training, with the same places hidden at every visit."""
         start, length = self._cut(held)
-        order = np.argsort(noise.uniform(SEED, PASSAGES, np.arange(len(start))), kind="stable")
+        order = np.argsort(noise.uniform(SEED, Monitoring.PASSAGES, np.arange(len(start))), kind="stable")
         before = np.cumsum(length[order]) - length[order]
         order = order[before < tokens]
         passages = self.template.passages(held.tokens, held.marks, start[order], length[order], np.arange(len(order)))
@@ -223,7 +223,7 @@ class Monitor:
         pieces = cuts.pieces(held.marks, documents, self.room)
         if unit == "sentences":
             return pieces[:-1], np.diff(pieces)
-        drawn = noise.uniform(SEED, LENGTHS, np.arange(len(pieces) - 1))
+        drawn = noise.uniform(SEED, Monitoring.LENGTHS, np.arange(len(pieces) - 1))
         return cuts.segments(pieces, documents, cuts.targets(drawn, self.recipe.data.max_length, self.template.size))
 
     def _sentences(self, held: Tokenised) -> list[Ints]:
@@ -231,13 +231,13 @@ class Monitor:
         pieces = cuts.pieces(held.marks, held.documents, self.room)
         length = np.diff(pieces)
         usual = np.flatnonzero((length >= min(SHORTEST, self.room)) & (length <= min(LONGEST, self.room)))
-        order = np.argsort(noise.uniform(SEED, SENTENCES, usual), kind="stable")
+        order = np.argsort(noise.uniform(SEED, Monitoring.SENTENCES, usual), kind="stable")
         chosen = usual[order[: self.recipe.evaluation.sentences]]
         return [np.asarray(held.tokens[pieces[one] : pieces[one + 1]], np.int64) for one in chosen.tolist()]
 
     def _hidden_in_turn(self, number: int, run: Ints) -> Question:
         """The sentence with one token hidden, for each of some places drawn from it."""
-        turns = noise.uniform(SEED, ASKED, number, np.arange(len(run)))
+        turns = noise.uniform(SEED, Monitoring.ASKED, number, np.arange(len(run)))
         asked = np.sort(np.argsort(turns, kind="stable")[:PLACES])
         whole = np.concatenate([self.template.head, run, self.template.tail])
         ids, row, place = np.tile(whole, (len(asked), 1)), np.arange(len(asked)), len(self.template.head) + asked
@@ -250,7 +250,7 @@ class Monitor:
         near = [(a, b) for a, b in pairwise(places) if b - a == 1]
         if not near:
             return None
-        chosen = near[int(float(noise.uniform(SEED, NEIGHBOURS, number)) * len(near))]
+        chosen = near[int(float(noise.uniform(SEED, Monitoring.NEIGHBOURS, number)) * len(near))]
         return find(self.vocabulary, text, chosen)
 
 

@@ -34,7 +34,7 @@ def beam_search(
         block = np.arange(start, min(start + 2, len(masks)))
         passage = Passage([_told(places, masks, row) for row in found], model)
         hide = (np.arange(len(masks)) >= start)[None]
-        likeliest = Top(chain.box if len(block) == 2 else max(chain.box, width))
+        likeliest = Top(chain.candidates if len(block) == 2 else max(chain.candidates, width))
         nothing = np.zeros((len(found), len(block)), np.int64)  # the text has no token there to ask about
         answers = yield from passage.ask(hide, np.zeros_like(block), block, likeliest, target=nothing)
         tokens = answers["top_ids"].reshape(len(found), len(block), -1)  # (h, 1 or 2, c)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 ENOUGH = 10  # candidates of each mask below which a block is worth less than a search
 WIDTH = 16  # of a beam
-BEAM_OPTIONS = ("box", "weights")
+BEAM_OPTIONS = ("weights",)
 
 
 class Found(NamedTuple):
@@ -142,8 +142,10 @@ def fill(
     for name, value in (("k", k), ("beam", beam)):
         if value is not None:
             whole_number(value, name)
-    if beam is not None and candidates != "auto":
-        raise BesagError(f"beam={beam} and candidates={candidates!r}: a beam chooses its own candidates (box=…)")
+    if beam is not None and candidates != "auto" and not isinstance(candidates, int):
+        raise BesagError(
+            f"beam={beam} and candidates={candidates!r}: a beam takes a number of candidates for each mask"
+        )
     if beam is not None and sample:
         raise BesagError(f"beam={beam} searches for the likeliest fillings and draws none: leave out beam or sample")
     require_both_sides(model, "filling")
@@ -210,7 +212,7 @@ class _Masks:
         total = np.logaddexp.reduce(log_probs)
         best = np.lexsort((allowed, -log_probs))[: self.k]
         if self.seed is not None:
-            heights = noise.uniform(self.seed, noise.DRAW, np.arange(self.k))
+            heights = noise.uniform(self.seed, noise.Measuring.DRAW, np.arange(self.k))
             best = np.searchsorted(np.cumsum(np.exp(log_probs - total)), heights, side="right").clip(
                 max=len(allowed) - 1
             )
@@ -254,7 +256,8 @@ class _Masks:
             if option not in BEAM_OPTIONS:
                 guess = nearest(option, BEAM_OPTIONS)
                 raise BesagError(f"a beam has no option {option!r}: it takes {', '.join(BEAM_OPTIONS)}.{guess}")
-        chain, width = AgChain(joint=self.method, **self.options), max(width, self.k)  # type: ignore[arg-type]
+        given = self.options | ({"candidates": self.candidates} if isinstance(self.candidates, int) else {})
+        chain, width = AgChain(joint=self.method, **given), max(width, self.k)  # type: ignore[arg-type]
         plan = beam_search(self.engine.conditionals, self.places, chain, width, self.outcomes)
         ids, log_probs = next(self.engine.run([plan]))
         blocks = "AG" if self.method == "ag" else self.method

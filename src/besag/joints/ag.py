@@ -19,12 +19,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
 
-from besag.errors import BesagError, nearest
 from besag.joints import passes
 from besag.joints.acceleration import MEMORY, TOLERANCE, Found, Step, convergence, fixed_point, refuse_nonsense
 from besag.joints.law import JointLaw
@@ -32,7 +31,6 @@ from besag.joints.registry import CONSTRUCTIONS, Built, Construction, constructi
 from besag.joints.small_tables import arnold_gokhale
 from besag.joints.unaries import Unaries
 
-WEIGHTS = ("uniform", "marginal")
 SMALL = 512  # tokens of both places together up to which Newton's method is cheaper than iterating
 PAPER_STEPS = 40
 LEAST_WEIGHT = -60.0  # log of the smallest context weight: below it, single precision loses the context altogether
@@ -48,18 +46,14 @@ class ArnoldGokhale(Construction):
     exact = True
     cite = ("torroba2023", "arnold1998")
 
-    weights: Literal["uniform", "marginal"] = "uniform"
-    tolerance: float | None = None  # on the residual; if not given, TOLERANCE
-    limit: int = 1000  # readings of A and B
-    accelerate: bool = True
-    newton: bool = True  # begin small tables at the answer of Newton's method (boxes.py)
-    paper: bool = False
+    weights: Annotated[Literal["uniform", "marginal"], "of contexts: all alike, or by their probability"] = "uniform"
+    tolerance: Annotated[float | None, "on the residual; if none, what the precision allows"] = None
+    limit: Annotated[int, "readings of the tables"] = 1000
+    accelerate: Annotated[bool, "extrapolate the steps"] = True
+    newton: Annotated[bool, "begin small tables at the answer of Newton's method"] = True
+    paper: Annotated[bool, "40 plain steps from the uniform joint, as in the paper"] = False
 
     def __post_init__(self) -> None:
-        if self.weights not in WEIGHTS:
-            raise BesagError(
-                f"weights={self.weights!r}: weigh contexts {' or '.join(WEIGHTS)}.{nearest(self.weights, WEIGHTS)}"
-            )
         refuse_nonsense(self.tolerance, self.limit)
 
     def build(self, unaries: Unaries) -> Built:

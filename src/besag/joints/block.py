@@ -151,7 +151,7 @@ class BlockJoint:
 
     def sample(self, n: int, seed: int = 0) -> list[tuple[Token, ...]]:
         """n independent fillings: draw i is the same however many are drawn."""
-        uniform = noise.uniform(seed, noise.DRAW, np.arange(whole_number(n, "n")))
+        uniform = noise.uniform(seed, noise.Measuring.DRAW, np.arange(whole_number(n, "n")))
         cumulated = np.cumsum(np.exp(self.log_probs.ravel()))
         cells = np.searchsorted(cumulated, uniform * cumulated[-1], side="right")
         return [self._tokens(index) for index in zip(*np.unravel_index(cells, self.log_probs.shape), strict=True)]

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from besag.errors import BesagError, nearest, require
 from besag.joints import metrics, pair_plot, pair_show, passes
 from besag.joints.registry import CONSTRUCTIONS, Construction, construction
-from besag.registry import label
 from besag.results.data import json_number
 from besag.results.tables import aligned, visible, wrapped
 from besag.results.words import amount, exponential, number, percent
@@ -77,7 +76,7 @@ class Comparison:
         return cls(joints)
 
     def __getitem__(self, name: str) -> PairJoint:
-        found = {label(joint.construction): joint for joint in self.joints}
+        found = {joint.construction.label: joint for joint in self.joints}
         if name not in found:
             raise BesagError(f"{name!r} was not compared: {', '.join(found)} were.{nearest(name, found)}")
         return found[name]
@@ -86,7 +85,7 @@ class Comparison:
     def status(self) -> str:
         """ "ok", or which constructions did not finish."""
         unfinished = [joint for joint in self.joints if joint.status != "ok"]
-        return "; ".join(f"{label(joint.construction)} {joint.status}" for joint in unfinished) or "ok"
+        return "; ".join(f"{joint.construction.label} {joint.status}" for joint in unfinished) or "ok"
 
     @cached_property
     def incompatibility(self) -> float:
@@ -190,7 +189,7 @@ def _row(joint: PairJoint) -> dict[str, Any]:
     measured, [top] = joint.metrics()._asdict(), joint.top(1)
     pair, unary = measured.pop("pair_nll"), measured.pop("unary_nll")
     return {
-        "construction": label(joint.construction),
+        "construction": joint.construction.label,
         "pair_nll": pair,
         "pair_ppl": exponential(pair),
         "unary_nll": unary,

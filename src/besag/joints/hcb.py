@@ -7,13 +7,14 @@ a→b and b→a differ: `spread` says by how much, as the mean total variation b
 pivots and this one.
 
 `pivot`: "both" takes the likeliest token with both places hidden, "one" the likeliest with only the first hidden (the
-text must have its own token at the second), a number is a token's id. `top` > 1 averages the joints of so many pivots,
-each weighted by its probability.
+text must have its own token at the second), a number is a token's id. `pivots` > 1 averages the joints of so many of
+them, each weighted by its probability.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -37,22 +38,24 @@ class Pivoted(Construction):
     exact = True
     cite = ("torroba2023", "besag1974")
 
-    pivot: str | int = "both"
-    top: int = 1
+    pivot: Annotated[
+        str | int, "the likeliest token with both places hidden, or only one of them; a token; or its id"
+    ] = "both"
+    pivots: Annotated[int, "how many of the likeliest pivots are averaged"] = 1
 
     def __post_init__(self) -> None:
         if isinstance(self.pivot, str) and self.pivot not in ("both", "one"):
             guess = nearest(self.pivot, ("both", "one"))
             raise BesagError(f"pivot={self.pivot!r}: say 'both', 'one', or the id of a token.{guess}")
-        if self.top < 1 or (self.top > 1 and not isinstance(self.pivot, str)):
+        if self.pivots < 1 or (self.pivots > 1 and not isinstance(self.pivot, str)):
             raise BesagError(
-                f"top={self.top} with pivot={self.pivot!r}: average over 1 or more of the likeliest pivots"
+                f"pivots={self.pivots} with pivot={self.pivot!r}: average over 1 or more of the likeliest pivots"
             )
 
     def build(self, unaries: Unaries) -> Built:
         likely = self._likely(unaries)
-        every = likely.topk(min(max(self.top, COMPARED), len(likely))).indices  # (j,)
-        chosen = every[: self.top] if isinstance(self.pivot, str) else self._given(unaries)
+        every = likely.topk(min(max(self.pivots, COMPARED), len(likely))).indices  # (j,)
+        chosen = every[: self.pivots] if isinstance(self.pivot, str) else self._given(unaries)
         column = _mixture(unaries, likely, chosen)
         spread = sum(
             weight * float((_mixture(unaries, likely, one[None]).exp() - column.exp()).abs().sum()) / 2

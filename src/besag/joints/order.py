@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError
 from besag.joints import passes
 from besag.joints.law import JointLaw
 from besag.joints.registry import CONSTRUCTIONS, Built, Construction
 from besag.joints.unaries import Unaries
-
-DIRECTIONS = ("both", "ab", "ba")
 
 
 @CONSTRUCTIONS.register
@@ -32,13 +30,10 @@ class Order(Construction):
     exact = True
     cite = ("torroba2023", "uria2014")
 
-    direction: Literal["both", "ab", "ba"] = "both"
-    weight: float = 0.5  # of a→b in the mixture
+    direction: Annotated[Literal["both", "ab", "ba"], "a→b, b→a, or their mixture"] = "both"
+    weight: Annotated[float, "of a→b in the mixture"] = 0.5
 
     def __post_init__(self) -> None:
-        if self.direction not in DIRECTIONS:
-            guess = nearest(self.direction, DIRECTIONS)
-            raise BesagError(f"direction={self.direction!r} is not one of {', '.join(DIRECTIONS)}.{guess}")
         if not 0 < self.weight < 1:
             raise BesagError(f"weight={self.weight} must lie between 0 and 1; direction='ab' or 'ba' takes one order")
 

@@ -155,7 +155,7 @@ class PairJoint:
     def sample(self, n: int, seed: int = 0) -> list[tuple[Token, Token]]:
         """n independent pairs, each by two numbers of `noise`: draw i is the same however many are drawn."""
         draw = np.arange(whole_number(n, "n"))
-        first, second = (noise.uniform(seed, noise.DRAW, draw, part) for part in range(2))  # (n,), (n,)
+        first, second = (noise.uniform(seed, noise.Measuring.DRAW, draw, part) for part in range(2))  # (n,), (n,)
         x = _inverse(self.marginals[0], first)
         y = np.empty_like(x)
         for row in np.unique(x):  # one row at a time: rounding cannot depend on what else was drawn

@@ -15,7 +15,6 @@ import numpy as np
 
 from besag.errors import require
 from besag.joints.unaries import Unaries
-from besag.registry import label
 from besag.results.data import json_number
 from besag.results.tables import aligned, visible, wrapped
 from besag.results.words import number, percent, quoted
@@ -60,7 +59,7 @@ def facts(joint: PairJoint) -> list[str]:
     forced = [token for token, was in zip(joint.gold[:2] if joint.gold else (), unaries.forced, strict=False) if was]
     return [
         *warning(joint),
-        f"{label(joint.construction)}: {joint.construction.title}",
+        f"{joint.construction.label}: {joint.construction.title}",
         f"a probability of {joint.normalised}",
         *(f"{visible(token)} of the text was added to the candidates" for token in forced),
         *(f"{name.replace('_', ' ')} {_fact(value)}" for name, value in _found(joint).items()),
@@ -74,7 +73,7 @@ def facts(joint: PairJoint) -> list[str]:
 def warning(joint: PairJoint) -> list[str]:
     """Why the numbers are not final, if they are not, as a fact that nobody overlooks."""
     what, colon, why = joint.status.partition(":")
-    return [] if joint.status == "ok" else [f"{label(joint.construction)} {what.upper()}{colon}{why}"]
+    return [] if joint.status == "ok" else [f"{joint.construction.label} {what.upper()}{colon}{why}"]
 
 
 def _found(joint: PairJoint) -> dict[str, float | int | str]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from besag.joints.law import JointLaw
 from besag.joints.unaries import Unaries
-from besag.registry import Registry
+from besag.registry import Named, Registry
 
 
 class Built(NamedTuple):
@@ -23,11 +23,9 @@ class Built(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Construction(ABC):
+class Construction(Named, ABC):
     """Subclass, decorate with `@CONSTRUCTIONS.register`: it is in the Python API, the command line and the study."""
 
-    name: ClassVar[str]
-    title: ClassVar[str]
     formula: ClassVar[str]
     exact: ClassVar[bool]  # does it give back the joint when the conditionals are those of one?
     cite: ClassVar[tuple[str, ...]] = ("torroba2023",)
@@ -41,5 +39,5 @@ CONSTRUCTIONS: Registry[type[Construction]] = Registry("joint construction")
 
 
 def construction(name: str, **options: object) -> Construction:
-    CONSTRUCTIONS.refuse_unknown(name, options)
+    """The construction of that name, with its options set; a wrong one is answered with the nearest right one."""
     return CONSTRUCTIONS.find(name)(**options)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
@@ -34,9 +35,9 @@ class Stationary(Construction):
     exact = True
     cite = ("torroba2023", "li2024")
 
-    tolerance: float | None = None  # on the residual; if not given, TOLERANCE
-    limit: int = 1000  # readings of A and B
-    accelerate: bool = True
+    tolerance: Annotated[float | None, "on the residual; if none, what the precision allows"] = None
+    limit: Annotated[int, "readings of the tables"] = 1000
+    accelerate: Annotated[bool, "extrapolate the steps"] = True
 
     def __post_init__(self) -> None:
         refuse_nonsense(self.tolerance, self.limit)

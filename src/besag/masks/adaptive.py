@@ -14,7 +14,7 @@ proportional to r. The tilt is that of the table as it is when asked.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -23,24 +23,24 @@ from besag.masks.law import LAWS, Adaptive, MaskLaw, Statistics
 from besag.masks.passages import Passages
 from besag.masks.tables import carrying, needed, proportional, proportional_tilt, refuse_unless, shares, sums_by
 from besag.masks.units import budget, take_tokens
-
-LINE = 37  # stream of noise
+from besag.noise import Training
 
 
 @LAWS.register
 @dataclass(frozen=True)
 class AdaptiveTokens(MaskLaw, Adaptive):
     name: ClassVar[str] = "adaptive"
-    cites: ClassVar[str] = "edman2025"
+    title: ClassVar[str] = "tokens that the network gets wrong, more often (AMLM)"
+    cite: ClassVar[tuple[str, ...]] = ("edman2025",)
     aliases: ClassVar[tuple[str, ...]] = ("amlm",)
     _table: ClassVar[dict[str, np.ndarray] | None] = None  # relative (V,), seen (V,), right (V,), steps ()
     _share: ClassVar[Floats | None] = None  # (V,)
 
-    every: int = 100  # steps
-    keep: float = 0.9  # λ
-    soft: bool = False
-    least: float = 0.05
-    most: float = 5.0
+    every: Annotated[int, "steps between two updates of the table"] = 100
+    keep: Annotated[float, "λ: how much of the table stays at an update"] = 0.9
+    soft: Annotated[bool, "count the probability of the true token, not right or wrong"] = False
+    least: Annotated[float, "least chance, in units of the rate"] = 0.05
+    most: Annotated[float, "greatest chance, in units of the rate"] = 5.0
 
     def __post_init__(self) -> None:
         refuse_unless(self.every >= 1, self, "every", "1 step or more")
@@ -66,7 +66,7 @@ class AdaptiveTokens(MaskLaw, Adaptive):
 
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
         limit = budget(passages, rate, seed)
-        turn = proportional(passages, passages.place, self.weights[passages.ids], limit, seed, LINE)
+        turn = proportional(passages, passages.place, self.weights[passages.ids], limit, seed, Training.ADAPTIVE)
         return take_tokens(passages, turn, limit)
 
     def observe(self, ids: Ints, losses: Floats, correct: Bools) -> None:

@@ -15,7 +15,7 @@ what is attended to, and claims no more.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,8 +26,8 @@ from besag.masks.law import LAWS, Adaptive, MaskLaw, Statistics
 from besag.masks.passages import Passages
 from besag.masks.tables import carrying, needed, proportional, proportional_tilt, refuse_unless, shares, sums_by
 from besag.masks.units import budget, take_tokens
+from besag.noise import Training
 
-LINE = 39  # stream of noise
 LEAST = 1e-3  # of the mean: what nothing looks at is still hidden now and then
 
 
@@ -35,12 +35,13 @@ LEAST = 1e-3  # of the mean: what nothing looks at is still hidden now and then
 @dataclass(frozen=True)
 class AttentionGuided(MaskLaw, Adaptive):
     name: ClassVar[str] = "attention_guided"
+    title: ClassVar[str] = "tokens that the network looks at, more often"
     _table: ClassVar[Floats | None] = None  # (V,) 1 is the mean of all tokens
     _share: ClassVar[Floats | None] = None  # (V,)
     _given: ClassVar[Floats | None] = None  # (T,)
 
-    power: float = 1.0
-    decay: float = 0.99
+    power: Annotated[float, "of the attention received; negative hides what is not attended to"] = 1.0
+    decay: Annotated[float, "of the running mean"] = 0.99
 
     def __post_init__(self) -> None:
         refuse_unless(0 <= self.decay < 1, self, "decay", "at least 0 and below 1")
@@ -68,7 +69,7 @@ class AttentionGuided(MaskLaw, Adaptive):
             received = np.where(mean[passages.row] > 0, received / np.where(mean > 0, mean, 1.0)[passages.row], 1.0)
         limit = budget(passages, rate, seed)
         weight = np.maximum(received, LEAST) ** self.power
-        turn = proportional(passages, passages.place, weight, limit, seed, LINE)
+        turn = proportional(passages, passages.place, weight, limit, seed, Training.ATTENTION_GUIDED)
         return take_tokens(passages, turn, limit)
 
     def observe_attention(self, ids: Ints, received: Floats) -> None:

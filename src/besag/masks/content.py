@@ -16,7 +16,7 @@ In pass g, at place u of its shuffled order, a word of weight w enters at the tu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -26,23 +26,23 @@ from besag.masks.law import LAWS, Adaptive, MaskLaw, Statistics
 from besag.masks.passages import Passages
 from besag.masks.tables import by_token, carrying, needed, refuse_unless, shares, sums_by, tilt_of
 from besag.masks.units import budget, gather, take
-
-ORDER, PASS = 35, 36  # streams of noise
+from besag.noise import Training
 
 
 @LAWS.register
 @dataclass(frozen=True)
 class Content(MaskLaw, Adaptive):
     name: ClassVar[str] = "content"
-    cites: ClassVar[str] = "yang2023"
+    title: ClassVar[str] = "hard classes of words, more often as the run goes (PTW)"
+    cite: ClassVar[tuple[str, ...]] = ("yang2023",)
     aliases: ClassVar[tuple[str, ...]] = ("ptw",)
     _class: ClassVar[Ints | None] = None  # (V,)
     _share: ClassVar[Floats | None] = None  # (V,)
     _losses: ClassVar[Floats | None] = None  # (C,) s, nan where not seen yet
 
-    classes: str | None = None  # a file token<TAB>class; if not given, by frequency
-    decay: float = 0.99
-    once: bool = False
+    classes: Annotated[str | None, "a file token<TAB>class; if none, by frequency"] = None
+    decay: Annotated[float, "of the running mean of losses"] = 0.99
+    once: Annotated[bool, "go through the words once, and perhaps hide less than the budget"] = False
 
     def __post_init__(self) -> None:
         refuse_unless(0 <= self.decay < 1, self, "decay", "at least 0 and below 1")
@@ -66,8 +66,10 @@ class Content(MaskLaw, Adaptive):
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
         draw, place = passages.draw[passages.row], passages.place
         weight = self.weights[needed(self._class, self)[passages.ids]]  # (T,) read at the first token of a word
-        order = noise.uniform(seed, ORDER, draw, place)
-        entered = np.floor(np.log(noise.uniform(seed, PASS, draw, place)) / np.log1p(-weight))  # geometric: 0, 1, …
+        order = noise.uniform(seed, Training.CONTENT_ORDER, draw, place)
+        entered = np.floor(
+            np.log(noise.uniform(seed, Training.CONTENT_PASS, draw, place)) / np.log1p(-weight)
+        )  # geometric: 0, 1, …
         unit = passages.word
         if self.once:
             words = gather(passages, unit)

@@ -7,31 +7,25 @@ left of the budget goes to tokens or words outside all spans, or is not spent.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from besag.arrays import Bools, Floats
-from besag.errors import BesagError, nearest
 from besag.masks.law import LAWS, MaskLaw
 from besag.masks.passages import Passages
 from besag.masks.units import budget, take, uniform_turns
-
-RESTS = ("uniform", "whole_word", "none")
 
 
 @LAWS.register
 @dataclass(frozen=True)
 class Entities(MaskLaw):
     name: ClassVar[str] = "entities"
-    cites: ClassVar[str] = "guu2020"
+    title: ClassVar[str] = "given spans first, each as a whole: names, dates, salient spans"
+    cite: ClassVar[tuple[str, ...]] = ("guu2020",)
     spanned: ClassVar[bool] = True
 
-    rest: Literal["uniform", "whole_word", "none"] = "uniform"  # where the rest of the budget goes
-
-    def __post_init__(self) -> None:
-        if self.rest not in RESTS:
-            raise BesagError(f"rest is one of {', '.join(RESTS)}, not {self.rest!r}.{nearest(self.rest, RESTS)}")
+    rest: Annotated[Literal["uniform", "whole_word", "none"], "where the rest of the budget goes"] = "uniform"
 
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
         inside = passages.span >= 0

@@ -20,7 +20,8 @@ from besag.masks.units import budget, take_tokens, uniform_turns
 @dataclass(frozen=True)
 class ErrorAware(MaskLaw):
     name: ClassVar[str] = "error_aware"
-    cites: ClassVar[str] = "wu2023"
+    title: ClassVar[str] = "only tokens outside given error spans, for spelling correctors"
+    cite: ClassVar[tuple[str, ...]] = ("wu2023",)
     spanned: ClassVar[bool] = True
 
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:

@@ -7,7 +7,7 @@ almost whenever they occur. θ keeps the very rare ones (names, errors) from rul
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -16,21 +16,21 @@ from besag.masks.law import LAWS, MaskLaw, Statistics
 from besag.masks.passages import Passages
 from besag.masks.tables import carrying, needed, race, race_tilt, refuse_unless, shares
 from besag.masks.units import budget, take_tokens
-
-ARRIVAL = 32  # stream of noise
+from besag.noise import Training
 
 
 @LAWS.register
 @dataclass(frozen=True)
 class Frequency(MaskLaw):
     name: ClassVar[str] = "frequency"
-    cites: ClassVar[str] = "zhang2023"
+    title: ClassVar[str] = "rare tokens, more often (WSBERT)"
+    cite: ClassVar[tuple[str, ...]] = ("zhang2023",)
     aliases: ClassVar[tuple[str, ...]] = ("wsbert",)
     _log_weight: ClassVar[Floats | None] = None  # (V,)
     _share: ClassVar[Floats | None] = None  # (V,)
 
-    theta: float = 10.0
-    alpha: float = 0.5
+    theta: Annotated[float, "θ: counts below it count as θ"] = 10.0
+    alpha: Annotated[float, "α: 0 is the uniform law"] = 0.5
 
     def __post_init__(self) -> None:
         refuse_unless(self.theta > 0, self, "theta", "above 0")
@@ -41,7 +41,7 @@ class Frequency(MaskLaw):
         return carrying(self, _log_weight=log_weight, _share=shares(statistics))
 
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
-        turn = race(passages, needed(self._log_weight, self)[passages.ids], seed, ARRIVAL)
+        turn = race(passages, needed(self._log_weight, self)[passages.ids], seed, Training.FREQUENCY)
         return take_tokens(passages, turn, budget(passages, rate, seed))
 
     def tilt(self, rate: float = 0.15) -> Floats:

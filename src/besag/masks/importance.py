@@ -9,7 +9,7 @@ Units are whole words (the mean weight of their tokens), or tokens.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -26,28 +26,27 @@ from besag.masks.tables import (
     shares,
 )
 from besag.masks.units import budget, take
-
-LINE = 38  # stream of noise
+from besag.noise import Training
 
 
 @LAWS.register
 @dataclass(frozen=True)
 class Importance(MaskLaw):
     name: ClassVar[str] = "importance"
-    cites: ClassVar[str] = "long2022"
+    title: ClassVar[str] = "important terms, more often (ROM)"
+    cite: ClassVar[tuple[str, ...]] = ("long2022",)
     aliases: ClassVar[tuple[str, ...]] = ("rom",)
     _weight: ClassVar[Floats | None] = None  # (V,)
     _share: ClassVar[Floats | None] = None  # (V,)
 
-    weights: str | None = None  # a file token<TAB>weight; if not given, idf
-    stop_words: int = 100
-    least: float = 0.1  # of the mean weight
-    unit: Literal["word", "token"] = "word"
+    weights: Annotated[str | None, "a file token<TAB>weight; if none, idf"] = None
+    stop_words: Annotated[int, "how many of the most frequent tokens are stop words"] = 100
+    least: Annotated[float, "weight of stop words, as a share of the mean weight"] = 0.1
+    unit: Annotated[Literal["word", "token"], "what is hidden whole"] = "word"
 
     def __post_init__(self) -> None:
         refuse_unless(self.stop_words >= 0, self, "stop_words", "0 or more")
         refuse_unless(0 < self.least <= 1, self, "least", "above 0 and at most 1")
-        refuse_unless(self.unit in ("word", "token"), self, "unit", "'word' or 'token'")
 
     def prepare(self, statistics: Statistics) -> Self:
         share = shares(statistics)
@@ -65,7 +64,7 @@ class Importance(MaskLaw):
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
         limit = budget(passages, rate, seed)
         unit = passages.word if self.unit == "word" else passages.place
-        turn = proportional(passages, unit, needed(self._weight, self)[passages.ids], limit, seed, LINE)
+        turn = proportional(passages, unit, needed(self._weight, self)[passages.ids], limit, seed, Training.IMPORTANCE)
         return take(passages, unit, turn, limit)
 
     def tilt(self, rate: float = 0.15) -> Floats:

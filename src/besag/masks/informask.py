@@ -15,7 +15,7 @@ can be given as it is: `table`, a file of lines token<TAB>chance; tokens without
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -34,22 +34,22 @@ from besag.masks.tables import (
     shares,
 )
 from besag.masks.units import budget, take_tokens
-
-LINE = 34  # stream of noise
+from besag.noise import Training
 
 
 @LAWS.register
 @dataclass(frozen=True)
 class InforMask(MaskLaw):
     name: ClassVar[str] = "informask"
-    cites: ClassVar[str] = "sadeq2022"
+    title: ClassVar[str] = "informative tokens, more often (InforMask)"
+    cite: ClassVar[tuple[str, ...]] = ("sadeq2022",)
     _weight: ClassVar[Floats | None] = None  # (V,)
     _share: ClassVar[Floats | None] = None  # (V,)
 
-    table: str | None = None  # a file token<TAB>chance; if not given, from the corpus
-    window: int = 5  # places on either side
-    sample: int = 10_000_000  # tokens of the corpus that are read
-    least: float = 0.1  # of the mean weight
+    table: Annotated[str | None, "a file token<TAB>chance; if none, from the corpus"] = None
+    window: Annotated[int, "places on either side"] = 5
+    sample: Annotated[int, "tokens of the corpus that are read"] = 10_000_000
+    least: Annotated[float, "least weight, as a share of the mean weight"] = 0.1
 
     def __post_init__(self) -> None:
         refuse_unless(self.window >= 1, self, "window", "1 place or more")
@@ -69,7 +69,7 @@ class InforMask(MaskLaw):
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
         limit = budget(passages, rate, seed)
         weight = needed(self._weight, self)[passages.ids]
-        turn = proportional(passages, passages.place, weight, limit, seed, LINE)
+        turn = proportional(passages, passages.place, weight, limit, seed, Training.INFORMASK)
         return take_tokens(passages, turn, limit)
 
     def tilt(self, rate: float = 0.15) -> Floats:

@@ -19,7 +19,7 @@ import numpy as np
 
 from besag.arrays import Bools, Floats, Ints
 from besag.masks.passages import Passages
-from besag.registry import Registry
+from besag.registry import Named, Registry
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +33,7 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class MaskLaw(ABC):
-    name: ClassVar[str]
-    cites: ClassVar[str] = ""  # key of besag.references
+class MaskLaw(Named, ABC):
     spanned: ClassVar[bool] = False  # is it about given spans (entities, errors), and the same as another without?
 
     def prepare(self, statistics: Statistics) -> Self:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -21,21 +21,21 @@ from besag.masks.law import LAWS, Adaptive, MaskLaw, Statistics
 from besag.masks.passages import Passages
 from besag.masks.tables import carrying, needed, race, race_tilt, refuse_unless, shares, sums_by
 from besag.masks.units import budget, take_tokens
-
-ARRIVAL = 33  # stream of noise
+from besag.noise import Training
 
 
 @LAWS.register
 @dataclass(frozen=True)
 class LossWeighted(MaskLaw, Adaptive):
     name: ClassVar[str] = "loss_weighted"
-    cites: ClassVar[str] = "zhang2023"
+    title: ClassVar[str] = "hard tokens, more often (dynamic WSBERT)"
+    cite: ClassVar[tuple[str, ...]] = ("zhang2023",)
     _losses: ClassVar[Floats | None] = None  # (V,) in nats
     _share: ClassVar[Floats | None] = None  # (V,)
 
-    tau: float = 0.2
-    decay: float = 0.0
-    nats: bool = False
+    tau: Annotated[float, "τ: the smaller, the more hard tokens rule"] = 0.2
+    decay: Annotated[float, "of the running mean of losses"] = 0.0
+    nats: Annotated[bool, "measure losses in nats, not in units of log V"] = False
 
     def __post_init__(self) -> None:
         refuse_unless(self.tau > 0, self, "tau", "above 0")
@@ -46,7 +46,7 @@ class LossWeighted(MaskLaw, Adaptive):
         return carrying(self, _losses=np.full(size, math.log(max(size, 2))), _share=shares(statistics))
 
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
-        turn = race(passages, self._log_weight[passages.ids], seed, ARRIVAL)
+        turn = race(passages, self._log_weight[passages.ids], seed, Training.LOSS_WEIGHTED)
         return take_tokens(passages, turn, budget(passages, rate, seed))
 
     @property

@@ -18,8 +18,8 @@ from besag.masks.passages import Passages
 from besag.masks.rates import Rate
 from besag.masks.replacement import Replacement
 from besag.masks.units import budget, take_tokens, uniform_turns
+from besag.noise import Training
 
-ASKED, ASKED_ROUNDING = 21, 22  # streams of noise
 _COPY = 32  # noise reads the lower 32 bits of a draw; those above number the copies of a passage
 
 
@@ -47,8 +47,8 @@ class Masking:
         asked = hidden
         if self.predict < 1:
             among = passages._replace(free=hidden)
-            count = budget(among, np.full(len(rate), self.predict), seed, ASKED_ROUNDING)
-            asked = take_tokens(among, uniform_turns(among, seed, ASKED), count)
+            count = budget(among, np.full(len(rate), self.predict), seed, Training.ASKED_ROUNDING)
+            asked = take_tokens(among, uniform_turns(among, seed, Training.ASKED), count)
         return Corrupted(self.replacement(passages, hidden, seed), hidden, asked, rate)
 
     @staticmethod

@@ -7,7 +7,7 @@ words with another law of lengths: short runs, and never long ones.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -23,9 +23,10 @@ from besag.masks.units import budget
 @dataclass(frozen=True)
 class NGram(MaskLaw):
     name: ClassVar[str] = "ngram"
-    cites: ClassVar[str] = "lan2020"
+    title: ClassVar[str] = "runs of a few whole words (ALBERT's n-grams)"
+    cite: ClassVar[tuple[str, ...]] = ("lan2020",)
 
-    longest: int = 3  # words
+    longest: Annotated[int, "words of the longest run"] = 3
 
     def __post_init__(self) -> None:
         if self.longest < 1:

@@ -13,7 +13,7 @@ None.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -24,23 +24,23 @@ from besag.masks.passages import Passages
 from besag.masks.pmi_vocabulary import SHARES, Collocations, Unit, build_pmi_vocabulary
 from besag.masks.tables import carrying, needed, refuse_unless
 from besag.masks.units import budget, take, uniform_turns
-
-TURN, OVERLAP = 40, 41  # streams of noise
+from besag.noise import Training
 
 
 @LAWS.register
 @dataclass(frozen=True)
 class PMI(MaskLaw):
     name: ClassVar[str] = "pmi"
-    cites: ClassVar[str] = "levine2021"
+    title: ClassVar[str] = "collocations, hidden whole (PMI masking)"
+    cite: ClassVar[tuple[str, ...]] = ("levine2021",)
     _trie: ClassVar[Trie | None] = None
 
-    vocabulary: str | None = None  # a file; if not given, built from the corpus:
-    size: int = 800_000
-    min_count: int = 10
-    longest: int = 5
-    squared: bool = False
-    unit: Unit = "word"
+    vocabulary: Annotated[str | None, "a file of collocations; if none, built from the corpus"] = None
+    size: Annotated[int, "collocations that are kept"] = 800_000
+    min_count: Annotated[int, "least count of a collocation"] = 10
+    longest: Annotated[int, "units of the longest collocation"] = 5
+    squared: Annotated[bool, "weigh by squared PMI"] = False
+    unit: Annotated[Unit, "what collocations are made of"] = "word"
 
     def __post_init__(self) -> None:
         refuse_unless(self.unit in ("word", "token"), self, "unit", "'word' or 'token'")
@@ -61,7 +61,7 @@ class PMI(MaskLaw):
         return carrying(self, _trie=Trie(collocations.ids, width))
 
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
-        turn = uniform_turns(passages, seed, TURN)
+        turn = uniform_turns(passages, seed, Training.PMI_TURN)
         return take(passages, self.units(passages, seed), turn, budget(passages, rate, seed))
 
     def units(self, passages: Passages, seed: int) -> Ints:
@@ -74,7 +74,7 @@ class PMI(MaskLaw):
         else:
             fresh = np.ones(len(place), dtype=np.bool_)
         unit = np.where(passages.free, np.maximum.accumulate(np.where(fresh, place, 0)), -1)
-        height = uniform_turns(passages, seed, OVERLAP)
+        height = uniform_turns(passages, seed, Training.PMI_OVERLAP)
         able = passages.free.copy()
         while True:
             start, length = trie.match(passages.ids, passages.row, able, fresh)

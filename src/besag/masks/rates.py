@@ -16,8 +16,8 @@ import numpy as np
 from besag import noise
 from besag.arrays import Floats, Ints
 from besag.errors import BesagError, nearest
+from besag.noise import Training
 
-OFFSET = 18  # stream of noise
 _GOLDEN = np.uint64(2_654_435_769)  # 2³² (√5 − 1) / 2, made odd: every one of 2³² draws has a place of its own
 RATE_LAWS = ("constant", "linear", "cosine", "beta", "uniform")
 LEAST = 1e-3  # of a rate that is drawn: a passage with nothing hidden teaches nothing
@@ -113,7 +113,7 @@ class Beta(Rate):
 def spread(draw: Ints, seed: int) -> Floats:
     """(R,) in (0, 1), evenly over any run of consecutive draws; each alone is uniform over seeds."""
     golden = (np.asarray(draw).astype(np.uint64) * _GOLDEN) & np.uint64(0xFFFFFFFF)
-    u: Floats = (golden.astype(np.float64) * 2.0**-32 + noise.uniform(seed, OFFSET, 0)) % 1.0
+    u: Floats = (golden.astype(np.float64) * 2.0**-32 + noise.uniform(seed, Training.RATE, 0)) % 1.0
     return np.maximum(u, 2.0**-53)
 
 

@@ -16,8 +16,8 @@ from besag import noise
 from besag.arrays import Bools, Ints
 from besag.errors import BesagError
 from besag.masks.passages import Passages
+from besag.noise import Training
 
-KIND, WHICH = 19, 20  # streams of noise
 PER = ("token", "word", "run")
 
 
@@ -49,10 +49,10 @@ class Replacement:
         if self.mask >= 1:
             return inputs
         draw, place = passages.draw[passages.row[at]], passages.place[at]
-        kind = noise.uniform(seed, KIND, draw, place[self._speaker(passages, at)])
+        kind = noise.uniform(seed, Training.REPLACEMENT_KIND, draw, place[self._speaker(passages, at)])
         kept, changed = kind < self.keep, kind >= 1 - self.random
         inputs[at[kept]] = passages.ids[at[kept]]
-        which = noise.uniform(seed, WHICH, draw[changed], place[changed])
+        which = noise.uniform(seed, Training.REPLACEMENT_TOKEN, draw[changed], place[changed])
         inputs[at[changed]] = self.ordinary[(which * len(self.ordinary)).astype(np.int64)]
         return inputs
 

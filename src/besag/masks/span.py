@@ -11,38 +11,35 @@ Which starting places are passed over depends on all before them; `_begin` settl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from besag import noise
 from besag.arrays import Bools, Floats, Ints
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError
 from besag.masks.law import LAWS, MaskLaw
 from besag.masks.passages import Passages
 from besag.masks.units import budget, gather, take, uniform_turns
-
-LENGTH = 23  # stream of noise
-PLACES = ("word", "token")
+from besag.noise import Training
 
 
 @LAWS.register
 @dataclass(frozen=True)
 class Span(MaskLaw):
     name: ClassVar[str] = "span"
-    cites: ClassVar[str] = "joshi2020"
+    title: ClassVar[str] = "runs of neighbours, of geometric length (SpanBERT)"
+    cite: ClassVar[tuple[str, ...]] = ("joshi2020",)
 
-    chance: float = 0.2  # p: of a span to end after each word
-    longest: int = 10
-    at: Literal["word", "token"] = "word"  # where a span may begin and end, and what its length counts
+    chance: Annotated[float, "p: of a span to end after each word"] = 0.2
+    longest: Annotated[int, "longest span"] = 10
+    at: Annotated[Literal["word", "token"], "where a span may begin and end, and what its length counts"] = "word"
 
     def __post_init__(self) -> None:
         if not 0 < self.chance <= 1:
             raise BesagError(f"chance is {self.chance}: the chance that a span ends, above 0 and at most 1.")
         if self.longest < 1:
             raise BesagError(f"longest is {self.longest}: a span has at least one word.")
-        if self.at not in PLACES:
-            raise BesagError(f"a span begins at a {' or a '.join(PLACES)}, not {self.at!r}.{nearest(self.at, PLACES)}")
 
     def lengths(self) -> Floats:
         """(longest,) the chance of each length 1, 2, …"""
@@ -60,7 +57,7 @@ def hide_runs(passages: Passages, unit: Ints, lengths: Floats, limit: Ints, seed
     units = gather(passages, unit)
     start = units.first  # (U,) the units stand in the order of the text
     turn = uniform_turns(passages, seed)[start]
-    drawn = noise.uniform(seed, LENGTH, passages.draw[passages.row[start]], passages.place[start])
+    drawn = noise.uniform(seed, Training.SPAN_LENGTH, passages.draw[passages.row[start]], passages.place[start])
     length = 1 + np.searchsorted(np.cumsum(lengths)[:-1], drawn, side="right")
     length = np.minimum(length, _room(passages, units.token, units.member, len(start)))
     began = _begin(turn, length, len(lengths))

@@ -11,5 +11,5 @@ from besag import noise
 def uniform_subsets(places: int, sizes: ArrayLike, draws: ArrayLike, seed: int) -> NDArray[np.bool_]:
     """One subset a draw: the places with the `size` smallest noises. A function of (seed, draw) alone."""
     size, draw = np.broadcast_arrays(np.asarray(sizes), np.asarray(draws))  # (D,)
-    heights = noise.uniform(seed, noise.SUBSET, draw[:, None], np.arange(places))  # (D, n)
+    heights = noise.uniform(seed, noise.Measuring.SUBSET, draw[:, None], np.arange(places))  # (D, n)
     return np.asarray(heights.argsort(1).argsort(1) < size[:, None])

@@ -8,28 +8,22 @@ the number is then binomial, no budget applies, and a short passage may have not
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from besag.arrays import Bools, Floats
-from besag.errors import BesagError, nearest
 from besag.masks.law import LAWS, MaskLaw
 from besag.masks.passages import Passages
 from besag.masks.units import budget, take_tokens, uniform_turns
-
-COUNTS = ("budget", "bernoulli")
 
 
 @LAWS.register
 @dataclass(frozen=True)
 class Uniform(MaskLaw):
     name: ClassVar[str] = "uniform"
-    cites: ClassVar[str] = "devlin2019"
+    title: ClassVar[str] = "every token with the same chance"
+    cite: ClassVar[tuple[str, ...]] = ("devlin2019",)
 
-    count: Literal["budget", "bernoulli"] = "budget"
-
-    def __post_init__(self) -> None:
-        if self.count not in COUNTS:
-            raise BesagError(f"count is {' or '.join(COUNTS)}, not {self.count!r}.{nearest(self.count, COUNTS)}")
+    count: Annotated[Literal["budget", "bernoulli"], "as many tokens as the budget says, or each by itself"] = "budget"
 
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
         turn = uniform_turns(passages, seed)

@@ -13,11 +13,10 @@ import numpy as np
 from besag import noise
 from besag.arrays import Bools, Floats, Ints
 from besag.masks.passages import Passages
+from besag.noise import Training
 
-TURNS, ROUNDING = 16, 17  # streams of noise
 
-
-def budget(passages: Passages, rate: Floats, seed: int, stream: int = ROUNDING) -> Ints:
+def budget(passages: Passages, rate: Floats, seed: int, stream: int = Training.ROUNDING) -> Ints:
     """(R,) how many tokens of each passage to hide: rate × size, rounded up with the chance of its fraction.
 
     So the mean is exact wherever rate × size is at least 1. Below that, a passage with anything to hide hides one token
@@ -31,7 +30,7 @@ def budget(passages: Passages, rate: Floats, seed: int, stream: int = ROUNDING) 
     return count
 
 
-def uniform_turns(passages: Passages, seed: int, stream: int = TURNS) -> Floats:
+def uniform_turns(passages: Passages, seed: int, stream: int = Training.TURNS) -> Floats:
     """(T,) one uniform number a token, a function of (seed, draw, place) alone."""
     return noise.uniform(seed, stream, passages.draw[passages.row], passages.place)
 

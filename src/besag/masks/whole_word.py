@@ -20,7 +20,8 @@ from besag.masks.units import budget, take, uniform_turns
 @dataclass(frozen=True)
 class WholeWord(MaskLaw):
     name: ClassVar[str] = "whole_word"
-    cites: ClassVar[str] = "devlin2019"
+    title: ClassVar[str] = "all tokens of a word, or none"
+    cite: ClassVar[tuple[str, ...]] = ("devlin2019",)
 
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
         return take(passages, passages.word, uniform_turns(passages, seed), budget(passages, rate, seed))

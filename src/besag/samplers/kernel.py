@@ -27,10 +27,7 @@ from torch import Tensor
 from besag import noise as counters
 from besag.engine import Engine
 from besag.errors import BesagError
-from besag.registry import Registry
-
-# Streams keep the uses of one seed apart. A kernel never uses one of them twice at the same (chain, step, place).
-DRAW, WHERE, SIZE, ACCEPT, TIME, SWAP, START, EXTRA = range(128, 136)
+from besag.registry import Named, Registry
 
 NOTHING: Mapping[str, Tensor] = MappingProxyType({})
 
@@ -105,18 +102,14 @@ class Noise(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Kernel(ABC):
+class Kernel(Named, ABC):
     """Subclass, decorate with `@register`, and it is in the Python API, the command line and the documentation."""
 
-    name: ClassVar[str]
-    title: ClassVar[str]
     formula: ClassVar[str]
     law: ClassVar[str]  # what it samples from, and when exactly so
     passes: ClassVar[str]  # forward passes: a step, or for n places
     ends: ClassVar[bool] = False  # a decoder: done when nothing is hidden any more
     long: ClassVar[bool] = False  # can it write text that is longer than the model sees?
-    cite: ClassVar[tuple[str, ...]] = ()
-    aliases: ClassVar[tuple[str, ...]] = ()
 
     def check(self, canvas: Canvas) -> None:
         """Refuse, before anything runs, options that do not go with this canvas."""
@@ -150,12 +143,7 @@ register = KERNELS.register
 
 def kernel(name: str, **options: object) -> Kernel:
     """The kernel of that name or alias, with its options set; a wrong one is answered with the nearest right one."""
-    KERNELS.refuse_unknown(name, options)
-    try:
-        return KERNELS.find(name)(**options)
-    except TypeError as problem:  # something of another kind than the option is
-        given = ", ".join(f"{option}={value!r}" for option, value in options.items())
-        raise BesagError(f"the kernel {name!r} cannot be made with {given}: {problem}") from problem
+    return KERNELS.find(name)(**options)
 
 
 # ---- what many kernels need

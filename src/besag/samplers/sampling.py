@@ -22,11 +22,11 @@ from besag.checks import whole_number
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.noise import Sampling
 from besag.places.positions import Position
-from besag.registry import label
 from besag.results.words import quoted
 from besag.samplers.chain import Chain
-from besag.samplers.kernel import START, Kernel, Noise
+from besag.samplers.kernel import Kernel, Noise
 from besag.samplers.kernel import kernel as kernel_named
 from besag.samplers.recording import Recording
 from besag.samplers.run import Trace, walk
@@ -81,7 +81,7 @@ def sample(
     if resume and record is None:
         raise BesagError("resume=True goes on with a recorded run: say which file (record=…).")
     about = {
-        "kernel": label(kernel), "text": text, "end": end, "chains": int(chains), "seed": int(seed),
+        "kernel": kernel.label, "text": text, "end": end, "chains": int(chains), "seed": int(seed),
         "model": conditionals.name, "free": list(next(iter(sheets.values())).at), "every": int(every or 1),
         "outcomes": outcomes, "constraints": list(map(str, constraints)),
     }  # fmt: skip
@@ -179,7 +179,7 @@ def lengths(length: int | LengthModel, chains: int, seed: int) -> NDArray[np.int
     """(C,) how many places each chain has."""
     if not isinstance(length, LengthModel):
         return np.full(chains, length)
-    heights = counters.uniform(seed, START, np.arange(chains))
+    heights = counters.uniform(seed, Sampling.START, np.arange(chains))
     return np.array([length.quantile(height) for height in heights.tolist()])
 
 
@@ -220,7 +220,7 @@ def _chain(
         kept_steps=max((tuple(part.trace.steps) for part in parts), key=len),
         kept=in_order[3],
         kept_tokens=in_order[4],
-        kernel=label(kernel),
+        kernel=kernel.label,
         law=kernel.told_law,
         seed=seed,
         model=engine.conditionals.name,

@@ -2,7 +2,7 @@
 
     log p(x | n) = Σ_blocks log p(x_a, x_b | x_revealed),   the rest hidden; an odd last token is a block of its own
 
-In a block, X and Y are the `box` likeliest tokens of a and b with both hidden. The a→b chain gives a pair the
+In a block, X and Y are the `candidates` likeliest tokens of a and b with both hidden. The a→b chain gives a pair the
 probability c(x, y) = p(a = x) p(b = y | a = x), and the box X × Y the mass M = Σ c. Inside the box the law is
 M·q(x, y), where q is the `ag` (or `stationary`) joint of the conditionals between X and Y, each renormalised inside the
 box; outside it is c(x, y).
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -26,11 +26,10 @@ from torch import Tensor
 
 from besag.arrays import Bools, Floats, Ints
 from besag.engine import Answers, Request
-from besag.errors import BesagError, nearest
-from besag.joints.ag import WEIGHTS
+from besag.errors import BesagError
 from besag.joints.small_tables import arnold_gokhale, stationary
 from besag.reductions import Top
-from besag.scores.chain import refuse_unknown, times
+from besag.scores.chain import Order, times
 from besag.scores.passage import BLOCK, Parts, Passage, ScorePlan
 from besag.scores.registry import FIXED_LENGTH, Method, register
 
@@ -54,34 +53,32 @@ class AgChain(Method):
     name = "ag_chain"
     title = "chain rule over pairs of tokens with their Arnold-Gokhale joints: a true probability"
     formula = "Σ_(a,b) log p(x_a, x_b | x_revealed)"
-    passes = "n/2 · (2·box + 2)"
+    passes = "n/2 · (2·candidates + 2)"
     normalised = FIXED_LENGTH
     cite = ("torroba2023", "arnold1998", "uria2014")
 
-    box: int = 16
-    joint: Literal["ag", "stationary"] = "ag"
-    weights: Literal["uniform", "marginal"] = "uniform"
-    order: str = "left-to-right"
-    seed: int = 0
+    candidates: Annotated[int, "likeliest tokens of each place of a pair, 1 to 256; 1 is the plain chain"] = 16
+    joint: Annotated[Literal["ag", "stationary"], "of a pair"] = "ag"
+    weights: Annotated[Literal["uniform", "marginal"], "of contexts in the ag joint"] = "uniform"
+    order: Annotated[Order, "in which tokens are revealed"] = "left-to-right"
+    seed: Annotated[int, "of a random order"] = 0
 
     def __post_init__(self) -> None:
-        refuse_unknown(self.order)
-        for option, value, known in (("joint", self.joint, JOINTS), ("weights", self.weights, WEIGHTS)):
-            if value not in known:
-                raise BesagError(f"{option}={value!r}: {' or '.join(known)}.{nearest(str(value), known)}")
         if self.joint == "stationary" and self.weights != "uniform":
             raise BesagError(
                 f"weights={self.weights!r} is for joint='ag': the stationary law weighs contexts by itself"
             )
-        if not isinstance(self.box, int) or not 1 <= self.box <= LARGEST_BOX:
-            raise BesagError(f"box={self.box!r}: give a number of candidates from 1 to {LARGEST_BOX}")
+        if not 1 <= self.candidates <= LARGEST_BOX:
+            raise BesagError(f"candidates={self.candidates!r}: give a number from 1 to {LARGEST_BOX}")
 
     @property
     def ranks(self) -> bool:
         return False
 
     def plan(self, passage: Passage) -> ScorePlan:
-        numbers = (2 * self.box + 1) * max(passage.ids.shape[1], self.box + 1)  # asked about one block of one text
+        numbers = (2 * self.candidates + 1) * max(
+            passage.ids.shape[1], self.candidates + 1
+        )  # asked about one block of one text
         together = max(1, BLOCK // numbers)
         if len(passage.texts) > together:
             parts = []
@@ -99,7 +96,7 @@ class AgChain(Method):
             block = pairs[start : start + group]  # (g, 2)
             hide = time >= time[block[:, :1]]  # (g, n)
             row = np.arange(len(block)).repeat(2)
-            answers = yield from passage.ask(hide, row, block.ravel(), Top(self.box))
+            answers = yield from passage.ask(hide, row, block.ravel(), Top(self.candidates))
             log_probs[:, block] = yield from self._score(passage, hide[None], block[None], answers)
         if passage.size % 2:
             answers = yield from passage.ask((time == time.max())[None], np.zeros(1, np.int64), order[-1:])
@@ -112,7 +109,7 @@ class AgChain(Method):
         hidden, every, log_probs = np.ones((texts, size), bool), np.arange(texts)[:, None], np.empty((texts, size))
         for left in range(size, 0, -2):
             index = np.nonzero(hidden)[1].reshape(texts, left)
-            answers = yield from passage.ask(hidden[:, None], np.zeros_like(index), index, Top(self.box))
+            answers = yield from passage.ask(hidden[:, None], np.zeros_like(index), index, Top(self.candidates))
             sure = np.argsort(-answers["top_log_probs"][..., 0], 1, kind="stable")[:, :2]  # (B, 2), or (B, 1)
             block, chosen = index[every, sure], {key: values[every, sure] for key, values in answers.items()}
             if left == 1:

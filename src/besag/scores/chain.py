@@ -13,19 +13,19 @@ again a probability; the tokens then carry the mean over orders, and `extra["mix
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from besag import noise
 from besag.arrays import Ints
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError
 from besag.reductions import Top
 from besag.scores.passage import Parts, Passage, ScorePlan
 from besag.scores.registry import FIXED_LENGTH, Method, register
 
-ORDERS = ("left-to-right", "right-to-left", "random", "confident")
+Order = Literal["left-to-right", "right-to-left", "random", "confident"]
 
 
 @register
@@ -39,12 +39,11 @@ class Chain(Method):
     cite = ("uria2014", "kauf2023")
     aliases = ("sentence_l2r", "global_l2r")
 
-    order: str = "left-to-right"
-    orders: int = 1
-    seed: int = 0
+    order: Annotated[Order, "in which tokens are revealed"] = "left-to-right"
+    orders: Annotated[int, "how many random orders are averaged"] = 1
+    seed: Annotated[int, "of random orders"] = 0
 
     def __post_init__(self) -> None:
-        refuse_unknown(self.order)
         if self.orders < 1 or (self.orders > 1 and self.order != "random"):
             raise BesagError(
                 f"orders={self.orders} with order={self.order!r}: only random orders can be averaged, 1 or more"
@@ -73,11 +72,6 @@ class Chain(Method):
         return times(self.order, size, self.seed, number)
 
 
-def refuse_unknown(order: str) -> None:
-    if order not in ORDERS:
-        raise BesagError(f"there is no order {order!r}.{nearest(order, ORDERS)} Orders: {', '.join(ORDERS)}")
-
-
 def times(order: str, size: int, seed: int, number: int = 0) -> Ints:
     """(n,) when each place is revealed; `number` counts random orders of one seed."""
     places = np.arange(size)
@@ -85,7 +79,7 @@ def times(order: str, size: int, seed: int, number: int = 0) -> Ints:
         return places
     if order == "right-to-left":
         return places[::-1]
-    return noise.uniform(seed, noise.ORDER, number, places).argsort().argsort()
+    return noise.uniform(seed, noise.Measuring.ORDER, number, places).argsort().argsort()
 
 
 def _most_confident_first(passage: Passage) -> ScorePlan:

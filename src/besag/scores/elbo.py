@@ -13,7 +13,7 @@ subsets. Masks depend on seed and length alone: sentences of one length are comp
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -39,11 +39,11 @@ class AnyOrderBound(Method):
     cite = ("sahoo2024", "nie2025", "hoogeboom2022")
     aliases = ("mdlm", "any_order")
 
-    samples: int | Literal["all"] = 64
-    seed: int = 0
+    samples: Annotated[int | Literal["all"], "how many subsets are drawn; all of them on short texts"] = 64
+    seed: Annotated[int, "of the draws"] = 0
 
     def __post_init__(self) -> None:
-        if self.samples != "all" and (not isinstance(self.samples, int) or self.samples < 2):
+        if self.samples != "all" and self.samples < 2:
             raise BesagError(f"samples={self.samples!r}: give a number of draws, at least 2, or 'all' to enumerate")
 
     @property
@@ -80,7 +80,7 @@ class AnyOrderBound(Method):
         draw = np.arange(self.samples)
         stratum = draw * strata // self.samples  # sorted; at least two draws each
         width = np.diff(edges)[stratum]
-        counts = 1 + edges[stratum] + np.floor(noise.uniform(self.seed, noise.DRAW, draw) * width).astype(int)
+        counts = 1 + edges[stratum] + np.floor(noise.uniform(self.seed, noise.Measuring.DRAW, draw) * width).astype(int)
         weight = width / np.bincount(stratum)[stratum]
         return uniform_subsets(size, counts, draw, self.seed), stratum, weight
 

@@ -6,25 +6,21 @@ import dataclasses
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
 
-from besag.registry import Registry
+from besag.registry import Named, Registry
 from besag.scores.passage import Passage, ScorePlan
 
 FIXED_LENGTH = "token sequences of this length"
 
 
 @dataclasses.dataclass(frozen=True)
-class Method(ABC):
+class Method(Named, ABC):
     """Subclass, decorate with `@register`, and it is in the Python API, the command line and the documentation."""
 
-    name: ClassVar[str]
-    title: ClassVar[str]
     formula: ClassVar[str]
     passes: ClassVar[str]  # forward passes for n tokens
     normalised: ClassVar[str] = ""  # "" when the number is no probability, else a probability over what
     bound: ClassVar[bool] = False  # the number bounds that log-probability from below
     sees: ClassVar[Literal["both", "left"]] = "both"
-    cite: ClassVar[tuple[str, ...]] = ()
-    aliases: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def plan(self, passage: Passage) -> ScorePlan:
@@ -42,5 +38,4 @@ register = METHODS.register
 
 def method(name: str, **options: object) -> Method:
     """The method of that name or alias, with its options set; a wrong one is answered with the nearest right one."""
-    METHODS.refuse_unknown(name, options)
     return METHODS.find(name)(**options)

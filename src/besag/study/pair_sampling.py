@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from besag import noise
 from besag.errors import BesagError, nearest
+from besag.noise import Study
 from besag.vocabulary import Encoded
 
-PAIRS = 0x50414952  # the stream of noise: "PAIR"
 SCHEMES = ("random", "contiguous", "distance")
 DISTANCES = (1, 2, 4, 8)
 REASONS = {
@@ -105,7 +105,7 @@ def _drawn(eligible: NDArray[np.bool_], number: int, kind: Scheme, seed: int, wi
             second = (1 + math.isqrt(1 + 8 * code)) // 2  # the pairs below this one number second·(second − 1)/2
             a, b = int(place[code - second * (second - 1) // 2]), int(place[second])
             if b - a < within:
-                coin = noise.uniform(seed, PAIRS + 1, number, stream, code)
+                coin = noise.uniform(seed, Study.SIDE, number, stream, code)
                 yield (a, b) if coin < 0.5 else (b, a)
         return
     distance = kind.distance or 1
@@ -118,6 +118,6 @@ def _shuffled(count: int, seed: int, number: int, stream: int) -> Iterator[int]:
     """0 … count − 1 in random order, one at a time: a shuffle that remembers only what it has moved."""
     moved: dict[int, int] = {}
     for index in range(count):
-        chosen = index + int(noise.uniform(seed, PAIRS, number, stream, index) * (count - index))
+        chosen = index + int(noise.uniform(seed, Study.PAIR, number, stream, index) * (count - index))
         yield moved.get(chosen, chosen)
         moved[chosen] = moved.pop(index, index)

@@ -22,7 +22,6 @@ from besag.joints.comparison import usual
 from besag.joints.registry import Construction, construction
 from besag.joints.unaries import Unaries
 from besag.places.places import Places, find
-from besag.registry import label
 from besag.results.data import json_number
 from besag.study.pair_sampling import DISTANCES, Pair, Scheme, sample_pairs, schemes
 from besag.vocabulary import Encoded
@@ -152,7 +151,7 @@ def _row(pair: Pair, encoded: Encoded, unaries: Unaries | None = None, chosen: S
         forced=unaries.forced,
         incompatibility=_incompatibility(unaries),
         own_unary_nll=metrics.own_unary_nll(unaries),
-        joints={label(one): _measured(unaries, one) for one in chosen},
+        joints={one.label: _measured(unaries, one) for one in chosen},
     )
 
 

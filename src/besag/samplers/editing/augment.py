@@ -41,6 +41,7 @@ from besag.checks import is_number, whole_number
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Answers, Engine, Plan, Request
 from besag.errors import BesagError
+from besag.noise import Sampling
 from besag.places.filling import filled
 from besag.places.positions import Position, TokenisedText, all_places, position_list, tokens_of
 from besag.places.reading import read
@@ -49,7 +50,6 @@ from besag.results.words import counted, number, quoted
 from besag.samplers.drawing import Drawing, sample
 from besag.samplers.editing.augmented import Augmentation, Augmented, Change
 from besag.samplers.editing.states import RANDOM, WithStates, ask_mean, common, cosine, has_states
-from besag.samplers.kernel import DRAW, WHERE
 from besag.samplers.sheet import allowed_tokens
 from besag.vocabulary import Encoded
 
@@ -163,8 +163,8 @@ class _Copy:
         if problem:
             return self._row(ids, read, near, change, count, problem)
         origin = yield from self._state(self.encoded, count)
-        heights = self._noise(DRAW, len(ids))  # (rounds, L)
-        for turn, order in enumerate(self._noise(WHERE, len(self.words)).argsort(1, kind="stable")):
+        heights = self._noise(Sampling.DRAW, len(ids))  # (rounds, L)
+        for turn, order in enumerate(self._noise(Sampling.WHERE, len(self.words)).argsort(1, kind="stable")):
             for places in self._groups(order):
                 new, gain = yield from self._refilled(ids, places, heights[turn, places], count)
                 count.moves += 1

@@ -44,6 +44,7 @@ from besag.checks import is_number, whole_number
 from besag.conditionals.contract import Conditionals
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError
+from besag.noise import Sampling
 from besag.places.filling import filled
 from besag.places.positions import Position, position_list
 from besag.reductions import Chunk
@@ -52,7 +53,6 @@ from besag.results.words import counted, quoted
 from besag.samplers.drawing import Drawing
 from besag.samplers.editing.gumbel import gumbel, hindsight, mixed
 from besag.samplers.editing.rewrite import Changes, Rewrite, encode, free_places
-from besag.samplers.kernel import DRAW, EXTRA, TIME, WHERE
 from besag.samplers.sheet import allowed_tokens
 from besag.vocabulary import Encoded
 
@@ -164,7 +164,9 @@ class Inversion:
             group, step = np.where(hidden, -1, group), np.where(hidden, step - self.steps, step)
         values = self.noise[kept]  # (f, V)
         if strength > 0 or hidden.any():
-            fresh = gumbel(noise.uniform(seed, EXTRA, 0, self.places[kept][:, None], np.arange(values.shape[1])))
+            fresh = gumbel(
+                noise.uniform(seed, Sampling.EXTRA, 0, self.places[kept][:, None], np.arange(values.shape[1]))
+            )
             values = np.where(hidden[:, None], fresh, mixed(values, fresh, strength))
         mask, law = int(conditionals.vocabulary.mask_id or 0), _Law(self.temperature, allowed_tokens(conditionals))
         ids, steps = change.encoded.ids.copy(), np.unique(step).tolist()
@@ -308,18 +310,18 @@ def _invert(
             f"{conditionals.name!r} cannot draw {encoded.tokens[at]!r} (token {at} of {quoted(text)}), so no noise "
             "gives it: keep it"
         )
-    top = noise.uniform(seed, TIME, 0, places)
-    uniform = noise.uniform(seed, DRAW, 0, places[:, None], np.arange(law.shape[1]))
+    top = noise.uniform(seed, Sampling.TIME, 0, places)
+    uniform = noise.uniform(seed, Sampling.DRAW, 0, places[:, None], np.arange(law.shape[1]))
     recorded = hindsight(law, token, top, uniform)
     return Inversion(encoded.text, encoded.ids, places, group, step, recorded, temperature, seed, conditionals.name)
 
 
 def _path(places: Ints, depth: float, steps: int | None, seed: int) -> tuple[Ints, Ints]:
     """(n,), (n,) the group and the step of each place: equal groups by lot, and in each a random order, or steps."""
-    turn = noise.uniform(seed, WHERE, 0, places).argsort(kind="stable").argsort()
+    turn = noise.uniform(seed, Sampling.WHERE, 0, places).argsort(kind="stable").argsort()
     size = max(1, round(depth * len(places)))
     group = turn // size
-    within = turn % size if steps is None else (noise.uniform(seed, WHERE, 1, places) * steps).astype(np.int64)
+    within = turn % size if steps is None else (noise.uniform(seed, Sampling.WHERE, 1, places) * steps).astype(np.int64)
     _, step = np.unique(group * max(size, steps or 1) + within, return_inverse=True)  # steps without a place left out
     return group, step.astype(np.int64)
 

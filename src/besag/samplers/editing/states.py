@@ -23,8 +23,8 @@ from besag.arrays import Floats, Ints
 from besag.conditionals.contract import Conditionals, Questions
 from besag.engine import Answers, Engine, Plan, Request
 from besag.joints.candidates import outcome_ids
+from besag.noise import Sampling
 from besag.reductions import Chunk
-from besag.samplers.kernel import START
 
 STATES = "states"
 RANDOM = 16  # random texts, and tokens of each
@@ -82,7 +82,7 @@ def common(engine: Engine) -> Floats:
     vocabulary = conditionals.vocabulary
     [blank] = vocabulary.encode([" ".join([str(vocabulary.mask_token)] * RANDOM)])
     tokens, places = outcome_ids(conditionals, "text"), blank.places
-    height = noise.uniform(0, START, np.arange(RANDOM)[:, None], 0, places)  # (R, n)
+    height = noise.uniform(0, Sampling.START, np.arange(RANDOM)[:, None], 0, places)  # (R, n)
     ids = np.tile(blank.ids, (RANDOM, 1))  # (R, L)
     ids[:, places] = tokens[(height * len(tokens)).astype(np.int64)]
 

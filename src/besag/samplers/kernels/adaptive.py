@@ -41,24 +41,23 @@ Not to be confused with `entropy_bound`, which bounds the loss of a set whatever
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
-from besag.samplers.kernel import EXTRA, AnyState, Canvas, Info, Kernel, Noise, changes, hidden, register
+from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, changes, hidden, register
 from besag.samplers.kernels import signals
-from besag.samplers.kernels.decoding import fill, most_hidden, never_the_mask, refuse_nothing_hidden, refuse_unknown
+from besag.samplers.kernels.decoding import fill, most_hidden, never_the_mask, refuse_nothing_hidden
 from besag.samplers.kernels.pair_law import pair_laws
 from besag.samplers.kernels.stutter import repeated
 
 ROUNDS = 8  # unless something else is said
 AGAIN = 2  # passes for places that are hidden again: those that repeat each other must not be drawn together
-SIGNALS = ("distance", "change", "information", "attention")
-PAIRS = ("later", "ag")
 CELLS = 2**24  # numbers in the tables of dependence of one piece
 GAIN = 1e-9  # a swap must lower the sum by more, so that rounding never swaps for ever
 
@@ -82,18 +81,18 @@ class Adaptive(Kernel):
     ends = True
     cite = ("li2024",)
 
-    rounds: int | None = None
-    budget: float | None = None
-    signal: Literal["distance", "change", "information", "attention"] = "distance"
-    reach: float = 2.0
-    entropy_weight: float = 0.05
-    look_ahead: bool = True
-    pairs: Literal["later", "ag"] = "later"
-    candidates: int = 20
-    refine: int = 0
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    rounds: Annotated[int | None, "passes in all"] = None
+    budget: Annotated[float | None, "most dependence within a set; leaves the number of passes open"] = None
+    signal: Annotated[Literal["distance", "change", "information", "attention"], "how dependence is found"] = "distance"
+    reach: Annotated[float, "of the signal distance, in tokens"] = 2.0
+    entropy_weight: Annotated[float, "how much surer places come first"] = 0.05
+    look_ahead: Annotated[bool, "weigh what is left for later passes"] = True
+    pairs: Annotated[Literal["later", "ag"], "what becomes of two places that depend on each other"] = "later"
+    candidates: Annotated[int, "tokens of each place of a pair"] = 20
+    refine: Annotated[int, "how often stutter is decoded again"] = 0
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     @property
     def told_law(self) -> str:
@@ -115,8 +114,6 @@ class Adaptive(Kernel):
             raise BesagError(f"refine={self.refine!r}: give how often, 0 or more")
         if self.candidates < 1:
             raise BesagError(f"candidates={self.candidates!r}: a place needs at least 1 token that may stand there")
-        refuse_unknown("signal", self.signal, SIGNALS)
-        refuse_unknown("pairs", self.pairs, PAIRS)
         signals.distance(torch.zeros(1, 1, dtype=torch.bool), reach=self.reach)  # refuses a reach that makes no sense
         self._drawing()
 
@@ -225,7 +222,7 @@ class Adaptive(Kernel):
             allowed=state.canvas.allowed,
             drawing=self._drawing(),
         )
-        one, other = laws.draw(noise.rows(row).chains(EXTRA, state.step))
+        one, other = laws.draw(noise.rows(row).chains(Sampling.EXTRA, state.step))
         told = laws.log_q.flatten(1).gather(1, laws.cell(one, other)[:, None])[:, 0].to(log_prob)
         spent[row.cpu()] = laws.passes
         return (

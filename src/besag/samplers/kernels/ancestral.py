@@ -27,14 +27,15 @@ all.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from besag.engine import Engine
+from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
-from besag.samplers.kernel import TIME, Canvas, Info, Kernel, Noise, changes, register
+from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.decoding import (
     drawn_at,
     hidden_at_first,
@@ -65,12 +66,12 @@ class Ancestral(Kernel):
     cite = ("sahoo2024", "austin2021")
     aliases = ("mdlm",)
 
-    grid: int = 64
-    schedule: Literal["log_linear", "cosine", "geometric"] = "log_linear"
-    cache: bool = True
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    grid: Annotated[int, "steps of time"] = 64
+    schedule: Annotated[Literal["log_linear", "cosine", "geometric"], "of the share that is shown"] = "log_linear"
+    cache: Annotated[bool, "spend no pass where nothing is revealed"] = True
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
         checked_grid(self.grid)
@@ -81,7 +82,7 @@ class Ancestral(Kernel):
         refuse_nothing_hidden(canvas)
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> AncestralState:
-        uniform = noise.grid(TIME, 0, canvas.ids.shape[1])
+        uniform = noise.grid(Sampling.TIME, 0, canvas.ids.shape[1])
         reveal = reveal_step(schedule(self.schedule), uniform, self.grid) * hidden_at_first(canvas)
         canvas = never_the_mask(canvas, engine.conditionals.width)
         return AncestralState(canvas.ids.clone(), canvas, 0, reveal, torch.zeros(len(reveal), dtype=torch.long))

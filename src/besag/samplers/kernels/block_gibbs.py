@@ -26,31 +26,18 @@ q was made of, so the correction costs no pass.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
 from besag.engine import Engine
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError
+from besag.noise import Sampling
 from besag.samplers.drawing import Drawing, draw
-from besag.samplers.kernel import (
-    ACCEPT,
-    DRAW,
-    EXTRA,
-    START,
-    WHERE,
-    Canvas,
-    Info,
-    Kernel,
-    Noise,
-    State,
-    changes,
-    register,
-)
+from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, register
 from besag.samplers.kernels.pair_law import PairLaws, pair_laws
 
-CHOICES = {"where": ("random", "adjacent"), "inner": ("independent", "sequential", "ag")}
 Moved: TypeAlias = tuple[Tensor, Tensor, dict[str, Tensor]]  # ids (C, L), passes (C,), and what is told of the step
 
 ESCAPE = 0.1  # share of the corrected steps that are drawn by `sequential`
@@ -66,20 +53,16 @@ class BlockGibbs(Kernel):
     passes = "independent 1 a step, sequential `size`, ag 2·candidates + 1"
     cite = ("li2024", "arnold1998", "torroba2023")
 
-    size: int = 2
-    where: Literal["random", "adjacent"] = "random"
-    inner: Literal["independent", "sequential", "ag"] = "sequential"
-    candidates: int = 20
-    metropolis: bool = False
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    size: Annotated[int, "places of a block"] = 2
+    where: Annotated[Literal["random", "adjacent"], "which places: any, or neighbours"] = "random"
+    inner: Annotated[Literal["independent", "sequential", "ag"], "how the tokens of a block are drawn"] = "sequential"
+    candidates: Annotated[int, "tokens of each place of an ag pair"] = 20
+    metropolis: Annotated[bool, "correct ag pairs by Metropolis"] = False
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        for option, known in CHOICES.items():
-            value = getattr(self, option)
-            if value not in known:
-                raise BesagError(f"{option}={value!r}: give one of {', '.join(known)}.{nearest(str(value), known)}")
         if self.size < 1:
             raise BesagError(f"size={self.size!r}: a block has at least 1 place")
         if self.inner == "ag" and self.size != 2:
@@ -118,9 +101,9 @@ class BlockGibbs(Kernel):
         if self.where == "adjacent":  # neighbours among the free places: clamped ones between them are passed over
             number = free.cumsum(1) - 1  # (C, L) of each free place among the free ones
             runs = free.sum(1) - self.size + 1
-            start = (noise.chains(START, step) * runs).long()[:, None]  # (C, 1)
+            start = (noise.chains(Sampling.START, step) * runs).long()[:, None]  # (C, 1)
             free = free & (number >= start) & (number < start + self.size)
-        height = noise.grid(WHERE, step, free.shape[1]).masked_fill(~free, 2.0)
+        height = noise.grid(Sampling.WHERE, step, free.shape[1]).masked_fill(~free, 2.0)
         return height.argsort(1)[:, : self.size]
 
     def _independent(self, engine: Engine, noise: Noise, state: State, block: Tensor) -> Tensor:
@@ -136,7 +119,7 @@ class BlockGibbs(Kernel):
         return ids
 
     def _draw(self, engine: Engine, noise: Noise, state: State, shown: Tensor, row: Tensor, place: Tensor) -> Tensor:
-        uniform = noise.asks(DRAW, state.step, row, place)
+        uniform = noise.asks(Sampling.DRAW, state.step, row, place)
         drawing = Drawing(self.temperature, self.top_k, self.top_p)
         return draw(engine, shown, row, place, uniform, drawing=drawing, allowed=state.canvas.allowed).token
 
@@ -149,7 +132,7 @@ class BlockGibbs(Kernel):
         ids, passes = state.ids.clone(), torch.full((len(block),), self.size)
         accepted, lost = torch.ones(len(block), dtype=torch.float64), torch.zeros(len(block), dtype=torch.float64)
         hidden = (_tokens(state, block) == state.canvas.mask_id).any(1).cpu()
-        escapes = (noise.chains(EXTRA, state.step) < ESCAPE) | hidden  # (C,)
+        escapes = (noise.chains(Sampling.EXTRA, state.step) < ESCAPE) | hidden  # (C,)
         which, at = _numbers(escapes, ids.device)
         if len(which):
             some = State(state.ids[at], state.canvas.rows(at), state.step)
@@ -158,7 +141,7 @@ class BlockGibbs(Kernel):
         if len(which):
             some = State(state.ids[at], state.canvas.rows(at), state.step)
             laws, pair = self._propose(engine, noise.rows(which), some, block[which])
-            uniform = noise.rows(which).chains(ACCEPT, state.step)
+            uniform = noise.rows(which).chains(Sampling.ACCEPT, state.step)
             accept = _accept(laws, _tokens(some, block[which]), pair, uniform)
             moved = some.ids.scatter(1, block[which].to(ids.device), pair)
             ids[at] = torch.where(accept.to(ids.device)[:, None], moved, some.ids)
@@ -178,7 +161,7 @@ class BlockGibbs(Kernel):
             allowed=state.canvas.allowed,
             drawing=Drawing(self.temperature, self.top_k, self.top_p),
         )
-        return laws, torch.stack(laws.draw(noise.asks(DRAW, state.step, row, first)), 1)
+        return laws, torch.stack(laws.draw(noise.asks(Sampling.DRAW, state.step, row, first)), 1)
 
 
 def _numbers(chosen: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:

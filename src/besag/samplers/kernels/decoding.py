@@ -12,8 +12,9 @@ from torch import Tensor
 
 from besag.engine import Engine
 from besag.errors import BesagError, nearest
+from besag.noise import Sampling
 from besag.samplers.drawing import Drawing, draw
-from besag.samplers.kernel import DRAW, AnyState, Canvas, Noise, State, hidden, refuse_no_places
+from besag.samplers.kernel import AnyState, Canvas, Noise, State, hidden, refuse_no_places
 
 Pick = Literal["sample", "argmax"]
 PICKS = ("sample", "argmax")
@@ -76,7 +77,7 @@ def fill(
         sequences,
         sequence,
         place,
-        noise.asks(DRAW, state.step, row, place) if pick == "sample" else None,
+        noise.asks(Sampling.DRAW, state.step, row, place) if pick == "sample" else None,
         drawing=how,
         allowed=state.canvas.allowed,
         want=(MEASURES[measure],) if measure else (),
@@ -117,7 +118,7 @@ def drawn_at(
         return ids, torch.zeros(ids.shape, device=ids.device)
     asked = chosen.any(1)  # (C,)
     among = asked.cumsum(0) - 1  # (C,) of each chain that is asked about, its number among them
-    uniform = noise.asks(DRAW, step, row, place)
+    uniform = noise.asks(Sampling.DRAW, step, row, place)
     shown = ids[asked.to(ids.device)] if not bool(asked.all()) else ids
     drawn = draw(engine, shown, among[row], place, uniform, drawing=drawing, allowed=canvas.allowed)
     at = row.to(ids.device), place.to(ids.device)

@@ -23,6 +23,7 @@ any of these the statement is about the product and the joint that these conditi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
@@ -45,10 +46,10 @@ class EntropyBound(Kernel):
     ends = True
     cite = ("benhamu2025",)
 
-    bound: float = 1.0
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    bound: Annotated[float, "most nats that a set of places may lose"] = 1.0
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
         if not self.bound >= 0:

@@ -20,13 +20,14 @@ order*: given a joint, that of the text. Otherwise it is one term of an average 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from torch import Tensor
 
 from besag.engine import Engine
+from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
-from besag.samplers.kernel import TIME, Canvas, Info, Kernel, Noise, changes, register
+from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.decoding import (
     drawn_at,
     hidden_at_first,
@@ -55,9 +56,9 @@ class FirstHitting(Kernel):
     ends = True
     cite = ("zheng2025",)
 
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
         Drawing(self.temperature, self.top_k, self.top_p)
@@ -66,7 +67,9 @@ class FirstHitting(Kernel):
         refuse_nothing_hidden(canvas)
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> FirstHittingState:
-        uniform = noise.grid(TIME, 0, canvas.ids.shape[1]) * hidden_at_first(canvas)  # 0 is never a uniform number
+        uniform = noise.grid(Sampling.TIME, 0, canvas.ids.shape[1]) * hidden_at_first(
+            canvas
+        )  # 0 is never a uniform number
         times, order = uniform.sort(dim=1, descending=True, stable=True)
         canvas = never_the_mask(canvas, engine.conditionals.width)
         return FirstHittingState(canvas.ids.clone(), canvas, 0, order, times)

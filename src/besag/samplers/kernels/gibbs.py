@@ -16,19 +16,17 @@ Where other places are still hidden by the mask the answer is given the shown on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from besag.engine import Engine
-from besag.errors import BesagError, nearest
 from besag.hardware import send
+from besag.noise import Sampling
 from besag.samplers.drawing import Drawing, draw
-from besag.samplers.kernel import DRAW, SIZE, WHERE, Canvas, Info, Kernel, Noise, changes, register
+from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.decoding import foremost
-
-SCANS = ("random", "systematic", "subset")
 
 
 class GibbsState(NamedTuple):
@@ -48,14 +46,14 @@ class Gibbs(Kernel):
     passes = "1 a step"
     cite = ("wang2019", "li2024")
 
-    scan: Literal["random", "systematic", "subset"] = "random"
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    scan: Annotated[
+        Literal["random", "systematic", "subset"], "which place is next: any, in turn, or several at once"
+    ] = "random"
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        if self.scan not in SCANS:
-            raise BesagError(f"scan={self.scan!r}: give one of {', '.join(SCANS)}.{nearest(str(self.scan), SCANS)}")
         Drawing(self.temperature, self.top_k, self.top_p)
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> GibbsState:
@@ -64,7 +62,7 @@ class Gibbs(Kernel):
     def step(self, engine: Engine, noise: Noise, state: GibbsState) -> tuple[GibbsState, Info]:
         canvas = state.canvas
         row, place = self._where(noise, state.free, state.step)  # (M,) each, on the host
-        uniform = noise.asks(DRAW, state.step, row, place)
+        uniform = noise.asks(Sampling.DRAW, state.step, row, place)
         at = send(row, state.ids.device), send(place, state.ids.device)
         shown = state.ids.index_put(at, state.ids.new_full((), canvas.mask_id))
         drawing = Drawing(self.temperature, self.top_k, self.top_p)
@@ -78,12 +76,12 @@ class Gibbs(Kernel):
         count = free.sum(1)  # (C,)
         number = free.cumsum(1) - 1  # (C, L) of each free place among the free ones
         if self.scan == "subset":
-            size = (noise.chains(SIZE, step) * count).floor() + 1  # uniform on 1 … n
-            chosen = foremost(noise.grid(WHERE, step, free.shape[1]), free, size)
+            size = (noise.chains(Sampling.SIZE, step) * count).floor() + 1  # uniform on 1 … n
+            chosen = foremost(noise.grid(Sampling.WHERE, step, free.shape[1]), free, size)
         else:
             turn = torch.full_like(count, step) % count
             if self.scan == "random":
-                turn = (noise.chains(WHERE, step) * count).long()
+                turn = (noise.chains(Sampling.WHERE, step) * count).long()
             chosen = free & (number == turn[:, None])
         row, place = chosen.nonzero(as_tuple=True)
         return row, place

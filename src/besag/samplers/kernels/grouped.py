@@ -20,6 +20,7 @@ the groups that were drawn), not under the joint.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from besag.errors import BesagError
 from besag.samplers.kernel import register
@@ -38,12 +39,12 @@ class Grouped(Revealing):
     ends = True
     cite = ("li2024",)
 
-    size: int = 2
-    order: Order = "confidence"
-    pick: Pick = "sample"
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    size: Annotated[int, "places of a group"] = 2
+    order: Annotated[Order, "which places are next"] = "confidence"
+    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = "sample"
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
         if self.size < 1:

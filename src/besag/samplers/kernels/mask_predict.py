@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,9 +31,8 @@ from torch import Tensor
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, changes, refuse_no_places, register
-from besag.samplers.kernels.decoding import Pick, drawing, fill, foremost, refuse_unknown
+from besag.samplers.kernels.decoding import Pick, drawing, fill, foremost
 
-SCHEDULES = ("linear", "cosine")
 USUAL = 10  # iterations in the paper
 
 
@@ -55,17 +54,16 @@ class MaskPredict(Kernel):
     ends = True
     cite = ("ghazvininejad2019", "chang2022")
 
-    iterations: int | None = None
-    schedule: Literal["linear", "cosine"] = "linear"
-    pick: Pick = "argmax"
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    iterations: Annotated[int | None, "steps; if none, 10 or the free places"] = None
+    schedule: Annotated[Literal["linear", "cosine"], "how many places are hidden again"] = "linear"
+    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = "argmax"
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
         if self.iterations is not None and self.iterations < 1:
             raise BesagError(f"iterations={self.iterations!r}: make at least 1, which predicts every place once")
-        refuse_unknown("schedule", self.schedule, SCHEDULES)
         drawing(self.pick, self.temperature, self.top_k, self.top_p)
 
     def check(self, canvas: Canvas) -> None:

@@ -25,7 +25,7 @@ The parts of a step are `proposals.py`'s, which `tempering.py` and `annealed.py`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from torch import Tensor
@@ -34,7 +34,7 @@ from besag.engine import Engine
 from besag.errors import BesagError
 from besag.samplers.drawing import Drawing
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
-from besag.samplers.kernels.energy import EnergyName, energies, refuse_cold, refuse_unknown, text_places
+from besag.samplers.kernels.energy import EnergyName, energies, refuse_cold, text_places
 from besag.samplers.kernels.proposals import MoveName, Proposals, decide, fill, propose, sentence_energy
 
 
@@ -57,17 +57,16 @@ class Metropolis(Kernel):
     cite = ("goyal2022", "hastings1970")
     aliases = ("mh", "metropolis_hastings")
 
-    energy: EnergyName = "norm"
-    energy_temperature: float = 1.0
-    move: MoveName = "single"
-    size: int | None = None  # places that a block or a run has; None: 2
-    anneal: tuple[float, float, int] | None = None  # energy temperature from, to, in so many steps
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    energy: Annotated[EnergyName, "normalised log-probabilities, or raw logits"] = "norm"
+    energy_temperature: Annotated[float, "T of the target exp(−E/T)"] = 1.0
+    move: Annotated[MoveName, "which places are proposed together"] = "single"
+    size: Annotated[int | None, "places that a block or a run has; if none, 2"] = None
+    anneal: Annotated[tuple[float, float, int] | None, "energy temperature from, to, in so many steps"] = None
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        refuse_unknown(self.energy)
         refuse_cold("energy_temperature", self.energy_temperature)
         _ = self._proposals  # checks its own
         if self.anneal is not None:

@@ -18,14 +18,15 @@ depends on the draw, likely tokens are favoured, and even a true joint is missed
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal, get_args
 
 import torch
 from torch import Tensor
 
 from besag.engine import Engine
+from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
-from besag.samplers.kernel import WHERE, Canvas, Info, Kernel, Noise, State, changes, hidden, register
+from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, hidden, register
 from besag.samplers.kernels.decoding import (
     MEASURES,
     SEARCH,
@@ -35,11 +36,10 @@ from besag.samplers.kernels.decoding import (
     foremost,
     most_hidden,
     refuse_nothing_hidden,
-    refuse_unknown,
 )
 
 Order = Literal["left_to_right", "right_to_left", "random", "entropy", "margin", "confidence"]
-ORDERS = ("left_to_right", "right_to_left", "random", "entropy", "margin", "confidence")
+ORDERS: tuple[Order, ...] = get_args(Order)
 
 
 class Revealing(Kernel):
@@ -60,7 +60,6 @@ class Revealing(Kernel):
         return SEARCH if self.pick == "argmax" else self.law
 
     def __post_init__(self) -> None:
-        refuse_unknown("order", self.order, ORDERS)
         self._drawing()
 
     def check(self, canvas: Canvas) -> None:
@@ -87,11 +86,11 @@ class Ordered(Revealing):
     ends = True
     cite = ("uria2014", "shen2023")
 
-    order: Order = "left_to_right"
-    pick: Pick = "sample"
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    order: Annotated[Order, "which place is next"] = "left_to_right"
+    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = "sample"
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
 
 def reveal(
@@ -118,5 +117,5 @@ def _turns(noise: Noise, state: State, order: Order) -> Tensor:
     if order == "right_to_left":
         turn = turn.flip(1)
     elif order == "random":  # anew each step, so the next place is uniform among those still hidden
-        turn = noise.grid(WHERE, state.step, length).argsort(1).argsort(1)
+        turn = noise.grid(Sampling.WHERE, state.step, length).argsort(1).argsort(1)
     return turn.to(state.ids.device)

@@ -16,9 +16,10 @@ from torch import Tensor
 from besag.conditionals.contract import Questions
 from besag.engine import Engine
 from besag.errors import BesagError, nearest
+from besag.noise import Sampling
 from besag.reductions import Chunk
 from besag.samplers.drawing import Drawing, allowed_at, draw, sample
-from besag.samplers.kernel import ACCEPT, DRAW, START, WHERE, Canvas, Noise
+from besag.samplers.kernel import Canvas, Noise
 from besag.samplers.kernels.decoding import foremost, hidden_at_first
 from besag.samplers.kernels.energy import EnergyName, energies, term, text_places
 
@@ -54,9 +55,9 @@ class Proposals:
     def choose(self, noise: Noise, free: Tensor, step: int) -> Tensor:
         """(C, L) bool, on the host. A run is one of the free places: clamped ones between them do not count."""
         if self.move == "block":
-            return foremost(noise.grid(WHERE, step, free.shape[1]), free, self.places)
+            return foremost(noise.grid(Sampling.WHERE, step, free.shape[1]), free, self.places)
         number = free.cumsum(1) - 1  # (C, L) of each free place among the free ones
-        first = (noise.chains(WHERE, step) * (free.sum(1) - self.places + 1)).long()  # (C,)
+        first = (noise.chains(Sampling.WHERE, step) * (free.sum(1) - self.places + 1)).long()  # (C,)
         return free & (number >= first[:, None]) & (number < (first + self.places)[:, None])
 
 
@@ -101,7 +102,7 @@ def fill(engine: Engine, noise: Noise, canvas: Canvas, drawing: Drawing) -> tupl
     log_prob = torch.zeros(ids.shape, dtype=torch.float64)
     for turn in range(int(empty.sum(1).max())):
         row, place = (empty & (number == turn)).nonzero(as_tuple=True)
-        at, uniform = (row.to(ids.device), place.to(ids.device)), noise.asks(START, 0, row, place)
+        at, uniform = (row.to(ids.device), place.to(ids.device)), noise.asks(Sampling.START, 0, row, place)
         asked = torch.arange(len(row))
         drawn = draw(engine, ids[at[0]], asked, place, uniform, drawing=drawing, allowed=canvas.allowed)
         ids = ids.index_put(at, drawn.token)
@@ -124,7 +125,7 @@ def propose(
     row, place = moved.nonzero(as_tuple=True)  # (M,) each
     at = row.to(ids.device), place.to(ids.device)
     shown = ids.index_put(at, torch.tensor(canvas.mask_id, device=ids.device))
-    uniform = noise.asks(DRAW, step, row, place)
+    uniform = noise.asks(Sampling.DRAW, step, row, place)
     reduction = _Propose(proposals.drawing, energy, place, uniform, canvas.allowed, None if heat is None else heat[row])
     kept = engine.ask(Questions(shown, row, place, target=ids[at]), reduction)
     there, back, own = (
@@ -156,7 +157,7 @@ def decide(
     ratio = level - reached + proposal.back - proposal.there
     ratio = torch.where(same, 0.0, ratio)
     ratio = torch.where(lost, torch.inf, ratio)  # a state of probability 0 has nothing to lose
-    accepted = noise.chains(ACCEPT, step).log() < ratio
+    accepted = noise.chains(Sampling.ACCEPT, step).log() < ratio
     taken = accepted[:, None]
     return Decided(
         torch.where(taken.to(ids.device), proposal.ids, ids), torch.where(taken, then, now), accepted, ratio, passes

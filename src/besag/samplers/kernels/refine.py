@@ -27,17 +27,16 @@ more, all of them in one pass, and nothing else is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from besag.engine import Engine
 from besag.errors import BesagError
-from besag.samplers.kernel import START, AnyState, Canvas, Info, Kernel, Noise, changes, register
-from besag.samplers.kernels.decoding import Pick, drawing, fill, foremost, refuse_unknown
-
-STARTS = ("noise", "mask", "given")
+from besag.noise import Sampling
+from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, changes, register
+from besag.samplers.kernels.decoding import Pick, drawing, fill, foremost
 
 
 class RefineState(NamedTuple):
@@ -60,22 +59,21 @@ class Refine(Kernel):
     cite = ("savinov2022", "li2024")
     aliases = ("sundae", "padir")
 
-    iterations: int = 10
-    start: Literal["noise", "mask", "given"] = "noise"
-    pick: Pick = "argmax"
-    share: float = 1.0
-    remask_stutter: bool = False
-    hide: bool = False
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    iterations: Annotated[int, "steps"] = 10
+    start: Annotated[Literal["noise", "mask", "given"], "random tokens, masks, or the text itself"] = "noise"
+    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = "argmax"
+    share: Annotated[float, "of the places that are updated after the first step"] = 1.0
+    remask_stutter: Annotated[bool, "hide a token that repeats its left neighbour"] = False
+    hide: Annotated[bool, "hide each place that is asked about, at one pass a place"] = False
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
         if self.iterations < 1:
             raise BesagError(f"iterations={self.iterations!r}: make at least 1, which predicts every place once")
         if not 0 < self.share <= 1:
             raise BesagError(f"share={self.share!r}: the share of places to update is above 0 and at most 1")
-        refuse_unknown("start", self.start, STARTS)
         drawing(self.pick, self.temperature, self.top_k, self.top_p)
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> RefineState:
@@ -139,6 +137,6 @@ def _uniform(engine: Engine, noise: Noise, canvas: Canvas) -> Tensor:
     allowed = allowed.cpu()
     listed = allowed.byte().argsort(dim=-1, descending=True, stable=True)  # (V,) or (L, V) the allowed ones first
     count = allowed.sum(-1)  # () or (L,)
-    index = torch.minimum((noise.grid(START, 0, length) * count).long(), count - 1)  # (C, L)
+    index = torch.minimum((noise.grid(Sampling.START, 0, length) * count).long(), count - 1)  # (C, L)
     tokens: Tensor = listed[index] if listed.ndim == 1 else listed[torch.arange(length), index]
     return tokens.to(canvas.ids.device)

@@ -37,19 +37,18 @@ Places that show a token at first are left alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from besag.engine import Engine
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError
+from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
-from besag.samplers.kernel import TIME, Canvas, Info, Kernel, Noise, changes, register
+from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.decoding import drawn_at, hidden_at_first, never_the_mask, refuse_nothing_hidden
 from besag.samplers.kernels.schedules import checked_grid, schedule, shown
-
-KINDS = ("remdm", "p2")
 
 
 class RemaskState(NamedTuple):
@@ -80,17 +79,15 @@ class Remask(Kernel):
     ends = True
     cite = ("wang2025", "peng2025")
 
-    kind: Literal["remdm", "p2"] = "remdm"
-    eta: float = 1.0
-    grid: int = 64
-    schedule: Literal["log_linear", "cosine", "geometric"] = "log_linear"
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    kind: Annotated[Literal["remdm", "p2"], "re-mask at random, or the least sure"] = "remdm"
+    eta: Annotated[float, "how much is taken back"] = 1.0
+    grid: Annotated[int, "steps of time"] = 64
+    schedule: Annotated[Literal["log_linear", "cosine", "geometric"], "of the share that is shown"] = "log_linear"
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise BesagError(f"kind={self.kind!r}: give one of {', '.join(KINDS)}.{nearest(str(self.kind), KINDS)}")
         if not 0 <= self.eta < torch.inf:
             raise BesagError(f"eta={self.eta!r}: how much is taken back, a number from 0 (nothing) up")
         checked_grid(self.grid)
@@ -126,7 +123,7 @@ class Remask(Kernel):
         return state._replace(ids=ids), Info(changes(state.ids, ids), move.asked.any(1).long(), more)
 
     def _by_chance(self, engine: Engine, noise: Noise, state: RemaskState) -> tuple[Tensor, Tensor, Move]:
-        uniform = noise.grid(TIME, state.step, state.ids.shape[1])  # (C, L)
+        uniform = noise.grid(Sampling.TIME, state.step, state.ids.shape[1])  # (C, L)
         showing, masking = self.chances(state.step)
         revealed = state.hides & (uniform < showing)
         taken_back = state.moves & ~state.hides & (uniform < masking)

@@ -20,7 +20,7 @@ Not to be confused with block diffusion, whose network was trained to see all bl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
@@ -28,11 +28,10 @@ from torch import Tensor
 from besag.checks import whole_number
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.noise import Sampling
 from besag.samplers.drawing import Drawing, draw
-from besag.samplers.kernel import DRAW, WHERE, Canvas, Info, Kernel, Noise, State, changes, hidden, register
-from besag.samplers.kernels.decoding import most_hidden, refuse_nothing_hidden, refuse_unknown
-
-INNER = ("left_to_right", "random")
+from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, hidden, register
+from besag.samplers.kernels.decoding import most_hidden, refuse_nothing_hidden
 
 
 @register
@@ -47,12 +46,12 @@ class SemiAr(Kernel):
     long = True
     cite = ("sahoo2024",)
 
-    window: int = 64
-    stride: int | None = None  # None: half a window
-    inner: Literal["left_to_right", "random"] = "left_to_right"
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    window: Annotated[int, "tokens that the network sees"] = 64
+    stride: Annotated[int | None, "by how many tokens the window moves on; if none, half a window"] = None
+    inner: Annotated[Literal["left_to_right", "random"], "order within a window"] = "left_to_right"
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
         whole_number(self.window, "window", right="give how many tokens of text are seen at a time, at least 1")
@@ -61,7 +60,6 @@ class SemiAr(Kernel):
                 f"stride={self.stride!r}: a window of {self.window} moves on by 1 to {self.window} tokens, else places "
                 "are passed over"
             )
-        refuse_unknown("inner", self.inner, INNER)
         Drawing(self.temperature, self.top_k, self.top_p)
 
     def check(self, canvas: Canvas) -> None:
@@ -90,7 +88,7 @@ class SemiAr(Kernel):
         start = self._start(hides[rows].int().argmax(1) - lead, length - lead - trail, width)  # (R,)
         place = self._next(noise, state.step, rows, hides[rows], lead + start, width)  # (R,)
         drawing = Drawing(self.temperature, self.top_k, self.top_p)
-        uniform = noise.asks(DRAW, state.step, rows, place)
+        uniform = noise.asks(Sampling.DRAW, state.step, rows, place)
         ids, log_prob = state.ids.clone(), torch.zeros(chains, dtype=engine.conditionals.dtype)
         for first in sorted({*start.tolist()}):  # chains of one canvas keep step, so this is nearly always one
             these = (start == first).nonzero()[:, 0]
@@ -122,7 +120,7 @@ class SemiAr(Kernel):
             return hides.int().argmax(1)
         at = torch.arange(hides.shape[1])
         inside = hides & (at >= first[:, None]) & (at < first[:, None] + width)  # (R, L)
-        turn = (noise.chains(WHERE, step)[rows] * inside.sum(1)).long()  # uniform among the hidden ones
+        turn = (noise.chains(Sampling.WHERE, step)[rows] * inside.sum(1)).long()  # uniform among the hidden ones
         return (inside & (inside.cumsum(1) - 1 == turn[:, None])).int().argmax(1)
 
 

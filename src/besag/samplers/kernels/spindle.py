@@ -41,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import pi
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -50,9 +50,10 @@ from besag.conditionals.contract import Questions
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.masks.token_schedules import curvatures
+from besag.noise import Sampling
 from besag.reductions import Chunk
 from besag.samplers.drawing import Drawing, allowed_at, sample
-from besag.samplers.kernel import DRAW, TIME, Canvas, Info, Kernel, Noise, changes, register
+from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.decoding import hidden_at_first, most_hidden, never_the_mask, refuse_nothing_hidden
 from besag.samplers.kernels.schedules import checked_grid
 
@@ -85,12 +86,12 @@ class Spindle(Kernel):
     cite = ("he2023",)
     aliases = ("diffusionbert",)
 
-    counts: Sequence[float] = ()
-    strength: float = 0.3
-    grid: int = 64
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    counts: Annotated[Sequence[float], "how often each token occurs in the corpus; if none, all alike"] = ()
+    strength: Annotated[float, "λ: how far schedules differ"] = 0.3
+    grid: Annotated[int, "steps of time"] = 64
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
         checked_grid(self.grid)
@@ -115,7 +116,7 @@ class Spindle(Kernel):
         known = torch.zeros(width, dtype=torch.float64)
         known[: len(self.counts)] = torch.tensor(self.counts, dtype=torch.float64)
         bend = curvatures(known, self.strength).to(device, torch.float32 if device.type == "mps" else torch.float64)
-        threshold = noise.grid(TIME, 0, canvas.ids.shape[1]) * hidden_at_first(canvas)
+        threshold = noise.grid(Sampling.TIME, 0, canvas.ids.shape[1]) * hidden_at_first(canvas)
         canvas = never_the_mask(canvas, width)
         made = torch.zeros(len(threshold), dtype=torch.long)
         return SpindleState(canvas.ids.clone(), canvas, 0, bend, made, threshold)
@@ -126,7 +127,8 @@ class Spindle(Kernel):
         row, place = left.nonzero(as_tuple=True)  # (M,) each
         jump = _Jump(
             state.bend, state.canvas.allowed, Drawing(self.temperature, self.top_k, self.top_p), self.grid, place,
-            made=state.made[row], threshold=state.threshold[row, place], uniform=noise.asks(DRAW, 0, row, place),
+            made=state.made[row], threshold=state.threshold[row, place],
+            uniform=noise.asks(Sampling.DRAW, 0, row, place),
         )  # fmt: skip
         shown = state.ids[busy.to(state.ids.device)]
         kept = engine.ask(Questions(shown, (busy.cumsum(0) - 1)[row], place), jump)

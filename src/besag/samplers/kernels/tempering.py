@@ -17,16 +17,17 @@ Rung k of chain c has the noise of chain number c·K + k: a chain's noise is its
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from torch import Tensor
 
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
-from besag.samplers.kernel import SWAP, Canvas, Info, Kernel, Noise, changes, register
-from besag.samplers.kernels.energy import EnergyName, energies, refuse_cold, refuse_unknown, text_places
+from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
+from besag.samplers.kernels.energy import EnergyName, energies, refuse_cold, text_places
 from besag.samplers.kernels.proposals import MoveName, Proposals, decide, fill, propose, sentence_energy
 
 
@@ -50,18 +51,17 @@ class Tempering(Kernel):
     cite = ("geyer1991", "goyal2022")
     aliases = ("parallel_tempering", "replica_exchange")
 
-    rungs: int = 4
-    hottest: float = 4.0
-    energy: EnergyName = "norm"
-    energy_temperature: float = 1.0
-    move: MoveName = "single"
-    size: int | None = None  # places that a block or a run has; None: 2
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
+    rungs: Annotated[int, "temperatures of the ladder"] = 4
+    hottest: Annotated[float, "energy temperature of the last rung"] = 4.0
+    energy: Annotated[EnergyName, "normalised log-probabilities, or raw logits"] = "norm"
+    energy_temperature: Annotated[float, "T of the target exp(−E/T), of the cold rung"] = 1.0
+    move: Annotated[MoveName, "which places are proposed together"] = "single"
+    size: Annotated[int | None, "places that a block or a run has; if none, 2"] = None
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        refuse_unknown(self.energy)
         refuse_cold("energy_temperature", self.energy_temperature)
         refuse_cold("hottest", self.hottest)
         _ = self._proposals  # checks its own
@@ -107,7 +107,7 @@ class Tempering(Kernel):
         weights = (1 / hot).repeat(count)[:, None]  # (C·K, 1)
         decided = decide(noise, ids, state.step, proposal, state.energy.view(-1, 1), weights, measure)
         energy = decided.energies.view(count, -1)  # (C, K)
-        uniform = noise.chains(SWAP, state.step).view(count, -1)
+        uniform = noise.chains(Sampling.SWAP, state.step).view(count, -1)
         order, swapped = self._swaps(energy, hot, uniform, state.step)
         rungs = decided.ids.view(count, -1, length)
         rungs = rungs.gather(1, order.to(ids.device)[:, :, None].expand(-1, -1, length))

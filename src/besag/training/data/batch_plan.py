@@ -27,12 +27,12 @@ import numpy as np
 from besag import noise
 from besag.arrays import Floats, Ints
 from besag.errors import BesagError
+from besag.noise import Training
 from besag.training.data import cuts
 from besag.training.data.cache import Cache
 from besag.training.recipe import Data
 
 VERSION = 1  # of the order: another number, another order
-SHUFFLE, BATCHES, TARGET = 96, 97, 98  # streams of noise
 POOL = 64  # batches whose passages are sorted together
 MANY = 50_000  # passages: planning as many takes long enough to begin before it is needed
 
@@ -154,7 +154,7 @@ class BatchPlan:
 
     def _plan(self, number: int) -> Epoch:
         start, length = self._passages(number)
-        order = np.argsort(scattered(self.seed, SHUFFLE, number, len(start)), kind="stable")
+        order = np.argsort(scattered(self.seed, Training.SHUFFLE, number, len(start)), kind="stable")
         start, length = start[order], length[order].astype(np.int32)
         size = length.astype(np.int64) + self.special
         if self.unpadded:
@@ -174,7 +174,7 @@ class BatchPlan:
             return cuts.windows(documents, self.room)
         if unit == "sentences":
             return self._pieces[:-1], np.diff(self._pieces)
-        drawn = scattered(self.seed, TARGET, number, len(self._pieces) - 1)
+        drawn = scattered(self.seed, Training.BATCH_TARGET, number, len(self._pieces) - 1)
         return cuts.segments(self._pieces, documents, cuts.targets(drawn, self.data.max_length, self.special))
 
     def _row_limit(self, length: Ints) -> int:
@@ -259,7 +259,7 @@ def bucketed(size: Ints, budget: int, seed: int, epoch: int) -> tuple[Ints, Ints
         while (at := bounds[-1]) < end:
             bounds.append(min(at + budget // int(longest[at]), end))
     count = np.diff(bounds)
-    turn = np.argsort(scattered(seed, BATCHES, epoch, len(count)), kind="stable")
+    turn = np.argsort(scattered(seed, Training.BATCHES, epoch, len(count)), kind="stable")
     owner = np.repeat(np.arange(len(count)), count[turn])
     places = np.arange(len(size)) - (np.cumsum(count[turn]) - count[turn])[owner] + np.array(bounds)[turn][owner]
     return order[places], np.append(0, np.cumsum(count[turn]))

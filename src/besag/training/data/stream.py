@@ -18,6 +18,7 @@ from besag.arrays import Ints
 from besag.errors import BesagError
 from besag.masks import Masking
 from besag.masks.passages import Passages
+from besag.noise import Training
 from besag.training.data import cuts
 from besag.training.data.assembly import Maker, Parts, Template
 from besag.training.data.batch_plan import bucketed, full, scattered
@@ -28,7 +29,6 @@ from besag.training.network.batch import Batch
 from besag.training.recipe import Data
 from besag.vocabulary import Vocabulary
 
-ORDER, TARGET = 99, 100  # streams of noise
 BUFFER = 64  # batches
 SHORT = 8  # tokens: a batch has room for as many passages as if all were at least so long
 
@@ -144,13 +144,13 @@ class StreamBatches(IterableDataset[Batch | Parts]):
         count = len(bounds) - 1
         if self._alone:
             return _Waiting(text.tokens, text.marks, bounds[:-1], np.diff(bounds)), count
-        drawn = scattered(self.seed, TARGET, 0, count, before)
+        drawn = scattered(self.seed, Training.STREAM_TARGET, 0, count, before)
         target = cuts.targets(drawn, self.data.max_length, self.special)
         return _Waiting(text.tokens, text.marks, *cuts.segments(bounds, text.documents, target)), count
 
     def _order(self, waiting: _Waiting, number: int) -> list[Ints]:
         """All that waits as batches, in an order drawn for the buffer of this number."""
-        order = np.argsort(scattered(self.seed, ORDER, number, len(waiting.start)), kind="stable")
+        order = np.argsort(scattered(self.seed, Training.STREAM_ORDER, number, len(waiting.start)), kind="stable")
         size = waiting.length[order] + self.special
         if self.unpadded:
             bounds = full(size, self.budget, self.rows)

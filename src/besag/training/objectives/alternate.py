@@ -14,7 +14,7 @@ by Σ weight, which under a constant rate lies nearly in proportion to the numbe
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from besag.errors import BesagError
 from besag.training.network.batch import Batch
@@ -26,21 +26,20 @@ from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, pre
 @OBJECTIVES.register
 class Alternate(Objective):
     name = "alternate"
-    cites = "yu2024"
+    title = "causal and masked language modelling by turns (AntLM)"
+    cite = ("yu2024",)
 
     def __init__(
         self,
         encoder: Encoder,
         *,
         seed: int = 0,
-        pattern: Literal["alternate", "phases"] = "alternate",
-        causal: float = 0.5,
-        period: float = 0.1,
-        steps: int | None = None,
+        pattern: Annotated[Literal["alternate", "phases"], "turns all along, or two phases"] = "alternate",
+        causal: Annotated[float, "share of causal steps"] = 0.5,
+        period: Annotated[float, "share of the run that a period is"] = 0.1,
+        steps: Annotated[int | None, "steps of a period, instead of a share"] = None,
     ) -> None:
         super().__init__(encoder, seed=seed)
-        if pattern not in ("alternate", "phases"):
-            raise BesagError(f"pattern={pattern!r}: give 'alternate' or 'phases'")
         if not 0 <= causal <= 1:
             raise BesagError(f"causal={causal!r}: the share of causal steps lies between 0 and 1")
         if not 0 < period <= 1:

@@ -20,7 +20,7 @@ beside |D|. Both are logged.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
@@ -29,12 +29,11 @@ from torch.nn import functional as F
 
 from besag import noise
 from besag.errors import BesagError
+from besag.noise import Training
 from besag.training.network.batch import Batch, Layout
 from besag.training.network.encoder import Encoder
 from besag.training.network.tiles import TILE
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, predict
-
-CHOICE = 144  # stream of noise
 
 
 class Minors(NamedTuple):
@@ -49,9 +48,17 @@ class Minors(NamedTuple):
 @OBJECTIVES.register
 class Compatible(Objective):
     name = "compatible"
-    cites = "arnold1989"
+    title = "masked language modelling with a price on incompatible conditionals"
+    cite = ("arnold1989",)
 
-    def __init__(self, encoder: Encoder, *, seed: int = 0, weight: float = 0.1, share: float = 0.8) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        *,
+        seed: int = 0,
+        weight: Annotated[float, "price of an incompatible minor"] = 0.1,
+        share: Annotated[float, "of the batch's tokens, spent on minors at most"] = 0.8,
+    ) -> None:
         super().__init__(encoder, seed=seed)
         if not weight >= 0:
             raise BesagError(f"weight = {weight}: the price of an incompatible minor cannot be negative")
@@ -132,7 +139,7 @@ class Compatible(Objective):
     def _key(self, batch: Batch) -> int:
         """Of this batch alone, whoever runs it."""
         first = int(batch.draw[0]) if len(batch.draw) else 0
-        return int(noise.uniform(self.seed, CHOICE, np.array(first), np.array(batch.step)) * 2**52)
+        return int(noise.uniform(self.seed, Training.COMPATIBLE, np.array(first), np.array(batch.step)) * 2**52)
 
 
 def filled(layout: Layout, tokens: int, rows: int) -> Layout:

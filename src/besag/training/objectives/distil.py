@@ -10,7 +10,7 @@ averaged nor trained with it. Teacher and student must have the same vocabulary,
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
@@ -55,16 +55,17 @@ def divergence(teacher: Tensor, student: Tensor, temperature: float = 1.0) -> Te
 @OBJECTIVES.register
 class Distil(Objective):
     name = "distil"
-    cites = "hinton2015"
+    title = "a teacher's whole answer at each asked place"
+    cite = ("hinton2015",)
 
     def __init__(
         self,
         encoder: Encoder,
         *,
         seed: int = 0,
-        teacher: Any,
-        alpha: float = 0.5,
-        temperature: float = 1.0,
+        teacher: Annotated[Any, "a folder or hub name (in Python also a network)"],
+        alpha: Annotated[float, "share of the teacher's answer in the loss"] = 0.5,
+        temperature: Annotated[float, "τ, of both answers"] = 1.0,
     ) -> None:
         """`teacher` is a folder, a hub name, a built `*ForMaskedLM` or an Encoder."""
         super().__init__(encoder, seed=seed)
@@ -73,7 +74,7 @@ class Distil(Objective):
         if temperature <= 0:
             raise BesagError(f"temperature={temperature!r}: above 0")
         self.alpha, self.temperature = alpha, temperature
-        self.title = str(teacher) if isinstance(teacher, str | Path) else type(teacher).__name__
+        self.called = str(teacher) if isinstance(teacher, str | Path) else type(teacher).__name__
         self.vocabulary: Vocabulary | None = None  # of a teacher that came with one
         self.teacher = self._teacher(teacher)
         self.shared = self._shared()
@@ -107,7 +108,7 @@ class Distil(Objective):
 
     def _other(self, difference: str) -> BesagError:
         return BesagError(
-            f"the teacher {self.title!r} has another vocabulary: {difference}. Distillation needs the same one: set "
+            f"the teacher {self.called!r} has another vocabulary: {difference}. Distillation needs the same one: set "
             f"tokenizer.path to the teacher's"
         )
 
@@ -121,11 +122,11 @@ class Distil(Objective):
 
             answering = load_conditionals(found(str(given)), device="cpu")
             if not isinstance(answering, Transformer):
-                raise BesagError(f"the teacher {self.title!r} is a causal model; a teacher fills in hidden places")
+                raise BesagError(f"the teacher {self.called!r} is a causal model; a teacher fills in hidden places")
             given, self.vocabulary, longest = answering.model, answering.vocabulary, answering.max_length
         if not hasattr(given, "config"):
             raise BesagError(
-                f"a teacher is a folder, a name on the hub or a masked model of transformers, not a {self.title}"
+                f"a teacher is a folder, a name on the hub or a masked model of transformers, not a {self.called}"
             )
         own = self.encoder
         if given is own.model:

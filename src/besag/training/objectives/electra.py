@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -27,32 +27,33 @@ from torch.nn import functional as F
 
 from besag.conditionals.checkpoint import quiet
 from besag.errors import BesagError
+from besag.noise import Training
 from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
 from besag.training.objectives import draws
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, Predicted, predict
 from besag.training.objectives.sharing import generator_for
 
-DRAW, WEIGHTS = 84, 85  # streams of the noise
 CHUNK = 1 << 24  # logits that are turned into distribution functions at a time
 
 
 @OBJECTIVES.register
 class Electra(Objective):
     name = "electra"
-    cites = "clark2020"
+    title = "replaced-token detection that leaves a masked model behind (ELECTRA)"
+    cite = ("clark2020",)
 
     def __init__(
         self,
         encoder: Encoder,
         *,
         seed: int = 0,
-        weight: float = 50.0,
-        mlm_weight: float = 1.0,
-        generator_width: float = 1 / 3,
-        generator_layers: float = 1.0,
-        share: bool = True,
-        save_generator: bool = False,
+        weight: Annotated[float, "of detection"] = 50.0,
+        mlm_weight: Annotated[float, "of masked modelling by the network itself"] = 1.0,
+        generator_width: Annotated[float, "share of the network's own width"] = 1 / 3,
+        generator_layers: Annotated[float, "share of the network's own layers"] = 1.0,
+        share: Annotated[bool, "one table of token embeddings for both, where widths agree"] = True,
+        save_generator: Annotated[bool, "hand the generator out, too"] = False,
     ) -> None:
         """`generator_width`, `generator_layers`: shares of the network's own. `share`: one table of token embeddings
         for both, where their widths agree. `save_generator`: hand it out in `extras`."""
@@ -61,7 +62,7 @@ class Electra(Objective):
             if not (math.isfinite(value) and value >= 0):
                 raise BesagError(f"{option} = {value!r} of the objective 'electra' must be a number, 0 or more")
         self.weight, self.mlm_weight, self.save_generator = weight, mlm_weight, save_generator
-        random = generator_for(seed, WEIGHTS)
+        random = generator_for(seed, Training.ELECTRA_WEIGHTS)
         model = smaller(
             encoder.model, generator_width, generator_layers, int(torch.randint(2**62, (), generator=random))
         )
@@ -126,7 +127,7 @@ class Electra(Objective):
         hidden[batch.asked[batch.weight > 0]] = True
         places = hidden.nonzero()[:, 0]
         row, place = batch.layout.row[places], batch.layout.position[places]
-        height = draws.uniform(self.seed, DRAW, batch.draw[row], place)
+        height = draws.uniform(self.seed, Training.ELECTRA_DRAW, batch.draw[row], place)
         with torch.no_grad():
             drawn = draw(self.generator, states.detach()[places], height)
         return losses, guesses, batch.inputs.index_put((places,), drawn)

@@ -18,24 +18,33 @@ Needs a network that besag can run layer by layer (besag.training.network.layers
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 
 from besag.errors import BesagError
+from besag.noise import Training
 from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
 from besag.training.network.layers import Layered
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, predict
 from besag.training.objectives.sharing import check_share, plain_rows, shown_alone
 
-SHARE = 83  # stream of the noise
-
 
 @OBJECTIVES.register
 class LateMask(Objective):
     name = "late_mask"
-    cites = "liao2022"
+    title = "masks come late: the first layers run on shown tokens alone (3ML)"
+    cite = ("liao2022",)
 
-    def __init__(self, encoder: Encoder, *, seed: int = 0, after: int | None = None, mlm_share: float = 0.0) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        *,
+        seed: int = 0,
+        after: Annotated[int | None, "layers before the masks come; if none, three quarters"] = None,
+        mlm_share: Annotated[float, "of the passages with masks from the first layer on"] = 0.0,
+    ) -> None:
         """`after`: how many layers run before the masks come; three quarters of them if not given."""
         super().__init__(encoder, seed=seed)
         self.layered = Layered(encoder)
@@ -53,7 +62,9 @@ class LateMask(Objective):
         return "score" if self.mlm_share > 0 or self.after == 0 else "encode"
 
     def forward(self, batch: Batch) -> Loss:
-        shown, layout = shown_alone(self.encoder, batch, plain_rows(batch, self.mlm_share, self.seed, SHARE))
+        shown, layout = shown_alone(
+            self.encoder, batch, plain_rows(batch, self.mlm_share, self.seed, Training.LATE_MASK_SHARE)
+        )
         embedded = self.layered.embed(batch.inputs, batch.layout.position)  # (T, H)
         early = self.layered.run(embedded[shown], layout, 0, self.after)
         whole = embedded.to(torch.promote_types(embedded.dtype, early.dtype))

@@ -16,10 +16,13 @@ can be scored, the better the larger the share, and `purpose` is "score".
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 
 from besag.errors import BesagError
+from besag.noise import Training
 from besag.training.network.batch import Batch, Layout
 from besag.training.network.decoder import Decoder
 from besag.training.network.encoder import Encoder
@@ -27,15 +30,21 @@ from besag.training.network.places import require_numbered_places
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, predict
 from besag.training.objectives.sharing import check_share, generator_for, plain_rows, shown_alone
 
-SHARE, WEIGHTS = 81, 82  # streams of the noise
-
 
 @OBJECTIVES.register
 class MAE(Objective):
     name = "mae"
-    cites = "meng2024"
+    title = "an encoder that never sees a mask, and a decoder to throw away (MAE-LM)"
+    cite = ("meng2024",)
 
-    def __init__(self, encoder: Encoder, *, seed: int = 0, layers: int = 4, mlm_share: float = 0.0) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        *,
+        seed: int = 0,
+        layers: Annotated[int, "of the decoder"] = 4,
+        mlm_share: Annotated[float, "of the passages that are plain masked modelling"] = 0.0,
+    ) -> None:
         super().__init__(encoder, seed=seed)
         if layers < 1:
             raise BesagError(f"a decoder of {layers} layers fills no gap: the objective 'mae' needs layers ≥ 1")
@@ -47,7 +56,7 @@ class MAE(Objective):
                 f"the decoder of 'mae' turns numbers in pairs, so hidden_size = {config.hidden_size} must be a "
                 f"multiple of 2 × {config.num_attention_heads} heads"
             )
-        generator = generator_for(seed, WEIGHTS)
+        generator = generator_for(seed, Training.MAE_WEIGHTS)
         decoder = Decoder(config.hidden_size, config.num_attention_heads, layers, generator)
         gap = torch.empty(config.hidden_size).normal_(std=0.02, generator=generator)
         self.decoder = decoder.to(device=encoder.model.device, dtype=encoder.model.dtype)
@@ -58,7 +67,7 @@ class MAE(Objective):
         return "score" if self.mlm_share > 0 else "encode"
 
     def forward(self, batch: Batch) -> Loss:
-        plain = plain_rows(batch, self.mlm_share, self.seed, SHARE)  # (R,)
+        plain = plain_rows(batch, self.mlm_share, self.seed, Training.MAE_SHARE)  # (R,)
         shown, layout = shown_alone(self.encoder, batch, plain)
         encoded = self.encoder.states(batch.inputs[shown], layout)  # (S, H)
         whole = self.gap.to(encoded.dtype).repeat(len(shown), 1).index_put((shown.nonzero()[:, 0],), encoded)

@@ -20,12 +20,13 @@ The divergence is scaled to mean × Σ batch.weight.
 from __future__ import annotations
 
 import copy
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
 
 from besag.errors import BesagError
+from besag.noise import Training
 from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
 from besag.training.objectives import draws
@@ -33,26 +34,23 @@ from besag.training.objectives.distil import Teacher, divergence
 from besag.training.objectives.mdlm import predictions
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, cross_entropy
 
-PLACE = 75  # stream of noise
-
 
 @OBJECTIVES.register
 class Maskless(Objective):
     name = "maskless"
-    cites = "salazar2020"
+    title = "one pass over the plain text answers as if each place were hidden"
+    cite = ("salazar2020",)
 
     def __init__(
         self,
         encoder: Encoder,
         *,
         seed: int = 0,
-        weight: float = 1.0,
-        teacher: Literal["self", "frozen"] = "self",
-        one_at_a_time: bool = False,
+        weight: Annotated[float, "of plain masked modelling"] = 1.0,
+        teacher: Annotated[Literal["self", "frozen"], "the network as it is, or a copy of its start"] = "self",
+        one_at_a_time: Annotated[bool, "mask one place of each passage: what pll asks"] = False,
     ) -> None:
         super().__init__(encoder, seed=seed)
-        if teacher not in ("self", "frozen"):
-            raise BesagError(f"teacher={teacher!r}: give 'self' or 'frozen'")
         if weight < 0 or (weight == 0 and teacher == "self"):
             raise BesagError(f"weight={weight!r}: above 0, or with teacher='frozen' at least 0")
         self.weight, self.one_at_a_time = weight, one_at_a_time
@@ -87,7 +85,7 @@ class Maskless(Objective):
     def _singles(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """One free place of each sequence, that with the smallest noise (R,); a sequence without one counts 0."""
         row = batch.layout.row
-        noise = draws.uniform(self.seed, PLACE, batch.draw[row], batch.layout.column)  # (T,)
+        noise = draws.uniform(self.seed, Training.MASKLESS_PLACE, batch.draw[row], batch.layout.column)  # (T,)
         order = (2.0 * row + torch.where(batch.free, noise, 1.5)).argsort()  # sequence by sequence
         first = batch.layout.bounds[:-1].long().clamp(max=len(row) - 1)
         empty = batch.layout.bounds[1:] == batch.layout.bounds[:-1]

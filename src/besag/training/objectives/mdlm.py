@@ -22,25 +22,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import inf, sqrt
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from besag.errors import BesagError
+from besag.noise import Training
 from besag.training.network.batch import Batch, Layout
 from besag.training.network.encoder import Encoder
 from besag.training.objectives import draws
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, Predicted, cross_entropy
 
-TIME, HIDE, BOUND_TIME, BOUND_HIDE = 64, 65, 66, 67  # streams of noise
-HIDES = ("independent", "counted")
-
 
 @OBJECTIVES.register
 class MDLM(Objective):
     name = "mdlm"
-    cites = "sahoo2024"
+    title = "masked diffusion: a bound on the likelihood (MDLM)"
+    cite = ("sahoo2024",)
     masks = False
 
     def __init__(
@@ -48,13 +47,11 @@ class MDLM(Objective):
         encoder: Encoder,
         *,
         seed: int = 0,
-        hide: Literal["independent", "counted"] = "independent",
-        floor: float = 1e-3,
-        subs: bool = True,
+        hide: Annotated[Literal["independent", "counted"], "each token by itself, or a number of them"] = "independent",
+        floor: Annotated[float, "least time that is drawn"] = 1e-3,
+        subs: Annotated[bool, "the mask is never an answer"] = True,
     ) -> None:
         super().__init__(encoder, seed=seed)
-        if hide not in HIDES:
-            raise BesagError(f"hide={hide!r}: give one of {', '.join(map(repr, HIDES))}")
         self.hide, self.floor, self.subs = hide, checked_floor(floor), subs
 
     def forward(self, batch: Batch) -> Loss:
@@ -72,8 +69,8 @@ class MDLM(Objective):
     def corrupt(self, free: Tensor, layout: Layout, draw: Tensor) -> tuple[Tensor, Tensor]:
         """(T,) which tokens are masked, (T,) the weight of each that is."""
         row = layout.row
-        time = draws.spread(self.seed, TIME, draw)  # (R,)
-        noise = draws.uniform(self.seed, HIDE, draw[row], layout.column)  # (T,)
+        time = draws.spread(self.seed, Training.MDLM_TIME, draw)  # (R,)
+        noise = draws.uniform(self.seed, Training.MDLM_HIDE, draw[row], layout.column)  # (T,)
         if self.hide == "counted":
             return counted(time, noise, free, layout)
         time = self.floor + (1 - self.floor) * time
@@ -164,9 +161,9 @@ def nelbo(
     try:
         with torch.no_grad():
             for sample in range(samples):
-                shift = draws.uniform(seed, BOUND_TIME, torch.tensor(sample))
-                time = (draws.spread(seed, BOUND_TIME, draw) + shift.to(ids.device)) % 1
-                noise = draws.uniform(seed, BOUND_HIDE, layout.row, layout.column, sample)
+                shift = draws.uniform(seed, Training.MDLM_BOUND_TIME, torch.tensor(sample))
+                time = (draws.spread(seed, Training.MDLM_BOUND_TIME, draw) + shift.to(ids.device)) % 1
+                noise = draws.uniform(seed, Training.MDLM_BOUND_HIDE, layout.row, layout.column, sample)
                 hidden, weight = counted(time, noise, free, layout)
                 asked = hidden.nonzero()[:, 0]
                 states = encoder.states(ids.masked_fill(hidden, encoder.mask_id), layout)

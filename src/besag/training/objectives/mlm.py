@@ -9,7 +9,8 @@ from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, pre
 @OBJECTIVES.register
 class MLM(Objective):
     name = "mlm"
-    cites = "devlin2019"
+    title = "masked language modelling"
+    cite = ("devlin2019",)
 
     def forward(self, batch: Batch) -> Loss:
         states = self.encoder.states(batch.inputs, batch.layout)  # (T, H)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from besag.registry import Registry
+from besag.registry import Named, Registry
 from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
 
@@ -32,12 +32,10 @@ class Loss(NamedTuple):
     predicted: Predicted | None = None
 
 
-class Objective(nn.Module, ABC):
+class Objective(Named, nn.Module, ABC):
     """Subclasses take their options as keyword arguments after the encoder; `forward` must use batch.draw, batch.step
     and `seed` for all its randomness (besag.noise), except dropout."""
 
-    name: ClassVar[str]
-    cites: ClassVar[str] = ""
     masks: ClassVar[bool] = True  # does it learn from the law's masks? If not, it makes its own corruption
 
     def __init__(self, encoder: Encoder, *, seed: int = 0) -> None:

@@ -29,13 +29,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from besag.noise import Training
 from besag.training.network.batch import Batch, Layout
 from besag.training.network.encoder import Encoder
 from besag.training.network.places import require_numbered_places
 from besag.training.objectives import draws
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, predict
 
-ORDER = 80  # stream of the noise
 SHOWN, BLANK, CONTENT, QUERY = range(4)
 
 
@@ -52,7 +52,8 @@ class Unrolled(NamedTuple):
 @OBJECTIVES.register
 class Permuted(Objective):
     name = "permuted"
-    cites = "song2020"
+    title = "hidden tokens one after the other, all places known of (MPNet)"
+    cite = ("song2020",)
 
     def __init__(self, encoder: Encoder, *, seed: int = 0) -> None:
         super().__init__(encoder, seed=seed)
@@ -73,7 +74,7 @@ class Permuted(Objective):
     def order(self, batch: Batch, asked: Tensor) -> Tensor:  # (A,)
         """The turn of each asked token among those of its passage, from 0."""
         row = batch.layout.row[asked]
-        chance = draws.uniform(self.seed, ORDER, batch.draw[row], batch.layout.position[asked])
+        chance = draws.uniform(self.seed, Training.PERMUTED_ORDER, batch.draw[row], batch.layout.position[asked])
         drawn = chance.argsort(stable=True)
         turn = drawn[row[drawn].argsort(stable=True)]  # by passage, and in each by chance
         begin = torch.searchsorted(row[turn], row[turn])

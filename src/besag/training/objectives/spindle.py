@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import pi
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -36,19 +37,19 @@ from torch.nn import functional as F
 from besag.errors import BesagError
 from besag.masks.law import Statistics
 from besag.masks.token_schedules import curvatures
+from besag.noise import Training
 from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
 from besag.training.objectives import draws
 from besag.training.objectives.mdlm import checked_floor, per_token, predictions, without
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective
 
-TIME, HIDE = 68, 69  # streams of noise
-
 
 @OBJECTIVES.register
 class Spindle(Objective):
     name = "spindle"
-    cites = "he2023"
+    title = "masked diffusion, telling tokens masked first (DiffusionBERT)"
+    cite = ("he2023",)
     masks = False
 
     bend: Tensor  # (V,) λ h_v
@@ -58,9 +59,11 @@ class Spindle(Objective):
         encoder: Encoder,
         *,
         seed: int = 0,
-        strength: float = 0.3,
-        floor: float = 1e-3,
-        counts: Sequence[int] | Tensor | None = None,
+        strength: Annotated[float, "λ: how far schedules differ"] = 0.3,
+        floor: Annotated[float, "least time that is drawn"] = 1e-3,
+        counts: Annotated[
+            Sequence[int] | Tensor | None, "how often each token occurs; if none, from the corpus"
+        ] = None,
     ) -> None:
         super().__init__(encoder, seed=seed)
         if strength < 0:
@@ -89,8 +92,8 @@ class Spindle(Objective):
         if not self.prepared:
             raise BesagError("spindle needs to know how often each token occurs: give counts=, or prepare(statistics)")
         row = batch.layout.row
-        time = self.floor + (1 - self.floor) * draws.spread(self.seed, TIME, batch.draw)  # (R,)
-        noise = draws.uniform(self.seed, HIDE, batch.draw[row], batch.layout.column)  # (T,)
+        time = self.floor + (1 - self.floor) * draws.spread(self.seed, Training.SPINDLE_TIME, batch.draw)  # (R,)
+        noise = draws.uniform(self.seed, Training.SPINDLE_HIDE, batch.draw[row], batch.layout.column)  # (T,)
         hidden = batch.free & (noise < masked_by(time[row], self.bend[batch.ids]))
         asked = hidden.nonzero()[:, 0]  # (M,)
         target = batch.ids[asked]

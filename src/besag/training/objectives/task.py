@@ -25,11 +25,11 @@ from torch.nn import functional as F
 
 from besag import noise
 from besag.errors import BesagError, nearest
+from besag.noise import Training
 from besag.training.network.batch import Batch, Layout
 from besag.training.objectives.objective import Loss, Objective
 from besag.vocabulary import Vocabulary
 
-EXAMPLES, START = 112, 113  # streams of noise: which examples stand beside a batch; the head's first weights
 TEXT, LABEL = "text", "label"
 HEAD, LABELS = "task_head.safetensors", "labels.json"
 
@@ -96,7 +96,7 @@ class TaskMixture(Objective):
     """An objective and a task; `logs` tells the task's loss and accuracy beside the objective's own numbers."""
 
     name = "task mixture"
-    cites = "karouzos2021"
+    cite = ("karouzos2021",)
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class TaskMixture(Objective):
         width = objective.encoder.model.config.hidden_size
         self.head = nn.Linear(width, len(examples.names), device=objective.encoder.model.device)
         with torch.no_grad():  # by the seed alone, whatever was drawn before
-            start = noise.uniform(seed, START, np.arange(self.head.weight.numel())) * 2 - 1
+            start = noise.uniform(seed, Training.TASK_START, np.arange(self.head.weight.numel())) * 2 - 1
             self.head.weight.copy_(torch.from_numpy(start).view_as(self.head.weight) * width**-0.5)
             self.head.bias.zero_()
 
@@ -152,7 +152,7 @@ class TaskMixture(Objective):
     def examples_beside(self, batch: Batch) -> Tensor:
         """(rows,) which labelled texts stand beside a batch."""
         first = int(batch.draw[0])
-        draws = noise.uniform(self.seed, EXAMPLES, first, np.arange(self.rows))
+        draws = noise.uniform(self.seed, Training.TASK_EXAMPLES, first, np.arange(self.rows))
         return torch.from_numpy((draws * len(self._ids)).astype(np.int64))
 
     def logits(self, chosen: Tensor) -> Tensor:  # (N,) -> (N, C)

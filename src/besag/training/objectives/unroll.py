@@ -19,12 +19,13 @@ batch.weight.
 from __future__ import annotations
 
 from math import inf
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
 
 from besag.errors import BesagError
+from besag.noise import Training
 from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
 from besag.training.objectives import draws
@@ -32,14 +33,12 @@ from besag.training.objectives.mdlm import per_token, predictions
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, cross_entropy
 from besag.vocabulary import Vocabulary
 
-SHARE, CORRUPT, KIND, TOKEN, SAMPLE = 70, 71, 72, 73, 74  # streams of noise
-CHOICES = {"corrupt": ("random", "mask"), "feed": ("sample", "argmax"), "first": ("all", "corrupted")}
-
 
 @OBJECTIVES.register
 class Unroll(Objective):
     name = "unroll"
-    cites = "savinov2022"
+    title = "mending a corrupted text, then what was made of it (SUNDAE, PaDIR)"
+    cite = ("savinov2022",)
     masks = False
 
     ordinary: Tensor  # (V,) bool: may be drawn
@@ -49,18 +48,15 @@ class Unroll(Objective):
         encoder: Encoder,
         *,
         seed: int = 0,
-        stages: int = 2,
-        corrupt: Literal["random", "mask"] = "random",
-        feed: Literal["sample", "argmax"] = "sample",
-        first: Literal["all", "corrupted"] = "all",
-        correct: float = 0.1,
-        random: float = 0.1,
-        temperature: float = 1.0,
+        stages: Annotated[int, "how often the network mends"] = 2,
+        corrupt: Annotated[Literal["random", "mask"], "into random tokens, or masks"] = "random",
+        feed: Annotated[Literal["sample", "argmax"], "what the next stage is given"] = "sample",
+        first: Annotated[Literal["all", "corrupted"], "what the first stage is asked about"] = "all",
+        correct: Annotated[float, "chance of a corrupted token to stay (mask noise)"] = 0.1,
+        random: Annotated[float, "chance of a corrupted token to be random (mask noise)"] = 0.1,
+        temperature: Annotated[float, "of the sampled answers"] = 1.0,
     ) -> None:
         super().__init__(encoder, seed=seed)
-        for option, given in {"corrupt": corrupt, "feed": feed, "first": first}.items():
-            if given not in CHOICES[option]:
-                raise BesagError(f"{option}={given!r}: give one of {', '.join(map(repr, CHOICES[option]))}")
         if stages < 1:
             raise BesagError(f"stages={stages!r}: there is at least one")
         if min(correct, random) < 0 or correct + random > 1:
@@ -99,12 +95,12 @@ class Unroll(Objective):
     def corrupted(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """(T,) the first input, (T,) which of its tokens were chosen (some are shown as they were)."""
         draw, column = batch.draw[batch.layout.row], batch.layout.column  # (T,)
-        share = draws.spread(self.seed, SHARE, batch.draw)[batch.layout.row]
-        chosen = batch.free & (draws.uniform(self.seed, CORRUPT, draw, column) < share)
+        share = draws.spread(self.seed, Training.UNROLL_SHARE, batch.draw)[batch.layout.row]
+        chosen = batch.free & (draws.uniform(self.seed, Training.UNROLL_CORRUPT, draw, column) < share)
         tokens = self.ordinary.nonzero()[:, 0]
-        drawn = tokens[(draws.uniform(self.seed, TOKEN, draw, column) * len(tokens)).long()]
+        drawn = tokens[(draws.uniform(self.seed, Training.UNROLL_TOKEN, draw, column) * len(tokens)).long()]
         if self.corrupt == "mask":
-            kind = draws.uniform(self.seed, KIND, draw, column)
+            kind = draws.uniform(self.seed, Training.UNROLL_KIND, draw, column)
             drawn = torch.where(kind < self.correct + self.random, drawn, self.encoder.mask_id)
             drawn = torch.where(kind < self.correct, batch.ids, drawn)
         return torch.where(chosen, drawn, batch.ids), chosen
@@ -115,7 +111,9 @@ class Unroll(Objective):
         if self.feed == "argmax":
             return possible.argmax(-1)
         row = batch.layout.row[places]
-        point = draws.uniform(self.seed, SAMPLE, batch.draw[row], batch.layout.column[places], stage)  # (N,)
+        point = draws.uniform(
+            self.seed, Training.UNROLL_SAMPLE, batch.draw[row], batch.layout.column[places], stage
+        )  # (N,)
         reach = (possible / self.temperature).softmax(-1).cumsum(-1)  # (N, V)
         at = torch.searchsorted(reach, (point.to(reach.dtype) * reach[:, -1])[:, None])[:, 0]
         return at.clamp(max=reach.shape[1] - 1)

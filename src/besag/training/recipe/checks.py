@@ -11,6 +11,7 @@ import typing
 from typing import TYPE_CHECKING, Any
 
 from besag.errors import BesagError, nearest
+from besag.registry import refuse_unknown
 from besag.training.recipe import values
 from besag.training.recipe.values import Bounds
 
@@ -136,8 +137,8 @@ def _check_law(recipe: Recipe) -> None:
     from besag.masks.law import LAWS
 
     name, options = recipe.masking.law, recipe.masking.options
-    LAWS.refuse_unknown(name, options)
     kind = LAWS.find(name)
+    refuse_unknown(f"the law of masks {kind.name!r}", LAWS.options(name), options)
     _refuse_unfit("masking.options", options, typing.get_type_hints(kind))
     try:
         kind(**options)

@@ -32,12 +32,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from besag import noise
 from besag.errors import BesagError, nearest
+from besag.noise import TokenizerTraining
 from besag.training.tokenizer import unigram
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-SAMPLING = 128  # a stream of noise
 KINDS = ("unigram", "bpe", "wordpiece")
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
@@ -183,7 +183,7 @@ def _sampled(texts: Iterable[str], sample: int, seed: int) -> list[str]:
     total = 0
     lines = enumerate(_lines(texts))
     while batch := list(islice(lines, DRAWN)):
-        drawn = noise.uniform(seed, SAMPLING, [number & 0xFFFFFFFF for number, _ in batch])
+        drawn = noise.uniform(seed, TokenizerTraining.SAMPLE, [number & 0xFFFFFFFF for number, _ in batch])
         for (number, line), turn in zip(batch, drawn.tolist(), strict=True):
             if total >= sample and -kept[0][0] <= turn:
                 continue

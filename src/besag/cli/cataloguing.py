@@ -1,0 +1,102 @@
+"""`python -m besag.cli.cataloguing` asks the registries what they hold, and writes it down for `catalogue.py`."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+from besag.cli.catalogue import FILE, PACKAGE, Entry
+from besag.registry import NEEDED, options
+
+
+def _data(entry: Entry) -> dict[str, Any]:
+    own = [
+        {"name": one.name, "words": one.accepts.words, "kinds": one.accepts.kinds, "meaning": one.meaning}
+        | ({} if one.default is NEEDED else {"default": one.default})
+        for one in entry.options
+    ]
+    return {**entry._asdict(), "options": own}
+
+
+def text(found: tuple[Entry, ...]) -> str:
+    """The content of the file."""
+    return json.dumps([_data(one) for one in found], ensure_ascii=False, indent=1) + "\n"
+
+
+def live() -> tuple[Entry, ...]:
+    """What the registries themselves say."""
+    from besag.joints import CONSTRUCTIONS
+    from besag.masks import LAWS
+    from besag.samplers import KERNELS
+    from besag.scores import METHODS
+    from besag.training.objectives import OBJECTIVES
+
+    registries: dict[str, Any] = {
+        "score": METHODS, "joint": CONSTRUCTIONS, "mask": LAWS, "objective": OBJECTIVES, "kernel": KERNELS,
+    }  # fmt: skip
+    return tuple(
+        Entry(kind, what.name, what.title, *_TOLD[kind](what), what.cite, what.aliases, options(what), _file(what))
+        for kind, registry in registries.items()
+        for what in registry.values()
+    )
+
+
+def _file(what: type) -> str:
+    return Path(inspect.getfile(what)).relative_to(PACKAGE).as_posix()
+
+
+Told = tuple[dict[str, str], dict[str, str]]  # a row of the list, and further facts
+
+
+def _score(what: Any) -> Told:
+    over = f"{what.normalised} (a lower bound)" if what.bound else what.normalised
+    number = f"a log-probability, normalised over {what.normalised}" if what.normalised else "not a probability"
+    facts = {
+        "formula": what.formula,
+        "the number is": number + (", bounded from below" if what.bound else ""),
+        "model": "masked" if what.sees == "both" else "causal",
+        "passes for n tokens": what.passes,
+    }
+    return {"method": what.name, "title": what.title, "passes": what.passes, "normalised over": over or "–"}, facts
+
+
+def _joint(what: Any) -> Told:
+    facts = {"formula": what.formula, "exact for compatible": _yes(what.exact)}
+    return {"joint": what.name, "title": what.title, **facts}, facts
+
+
+def _mask(what: Any) -> Told:
+    from besag.masks.law import MaskLaw
+
+    tilts = {"tilts": _yes(what.tilt is not MaskLaw.tilt)}  # does it look at the tokens that it hides?
+    return {"law of masks": what.name, "what it hides": what.title, **tilts}, {
+        "in a recipe": f'masking.law = "{what.name}"',
+        **tilts,
+    }
+
+
+def _objective(what: Any) -> Told:
+    masks = {"masks": "the law's" if what.masks else "its own"}
+    return {"objective": what.name, "what is learned": what.title, **masks}, {
+        "in a recipe": f'objective.name = "{what.name}"',
+        **masks,
+    }
+
+
+def _kernel(what: Any) -> Told:
+    ends = "ends when nothing is hidden" if what.ends else "a chain: runs as long as it is asked to"
+    facts = {"formula": what.formula, "law": what.law, "forward passes": what.passes, "runs": ends}
+    return {"kernel": what.name, "title": what.title, "forward passes": what.passes}, facts
+
+
+_TOLD = {"score": _score, "joint": _joint, "mask": _mask, "objective": _objective, "kernel": _kernel}
+
+
+def _yes(so: bool) -> str:
+    return "yes" if so else "no"
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(live()), encoding="utf-8")
