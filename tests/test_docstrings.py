@@ -49,7 +49,7 @@ def stage() -> Iterator[None]:
 def test_a_verb_says_what_it_takes_and_gives(name):
     said = inspect.getdoc(VERBS[name])
     assert "\nReturns:\n" in said
-    assert "\nExample:\n" in said
+    assert "\nExamples:\n" in said
     taken = [one for one in inspect.signature(VERBS[name]).parameters if one != "self"]
     missing = [one for one in taken if f"\n    {one}: " not in said]
     assert not missing, f"{name} does not say what {missing} are"

@@ -72,7 +72,7 @@ def load(
     Returns:
         A `LanguageModel`. A model whose head would be made up at random is refused.
 
-    Example:
+    Examples:
         >>> besag.load()
         LanguageModel('tiny-en', cpu, float32, V=12,288)
         >>> coins = besag.load(besag.Table([[0.4, 0.1], [0.1, 0.4]], symbols=["h", "t"]))
@@ -164,7 +164,7 @@ class LanguageModel:
         Returns:
             A `Score` for a text, a list of them for a list, and for any other iterable an iterator, in order.
 
-        Example:
+        Examples:
             >>> good, bad = lm.score(["The cat sleeps.", "The cat sleep."], "word_l2r")
             >>> good.total > bad.total
             True
@@ -185,7 +185,7 @@ class LanguageModel:
         Returns:
             A `LengthModel`, for `score(..., lengths=…)` and `sample(length=…)`.
 
-        Example:
+        Examples:
             >>> lengths = lm.length_model(["It rained.", "It rained all night.", "The door was open."])
             >>> round(lm.score("It rained.", "chain", lengths=lengths).extra["length"], 2)  # log p(3 tokens)
             -2.25
@@ -216,7 +216,7 @@ class LanguageModel:
         Returns:
             A `Choice`: the options, best first, with their values and shares.
 
-        Example:
+        Examples:
             >>> choice = lm.choose("She drank a cup of [MASK].", ["coffee", "tea", "hot tea"], of="option")
             >>> choice.best, choice.shares.round(2).tolist()
             ('tea', [0.69, 0.31, 0.0])
@@ -256,7 +256,7 @@ class LanguageModel:
         Returns:
             A `Marginals` for a text, a list of them for a list, an iterator for any other iterable.
 
-        Example:
+        Examples:
             >>> found = lm.marginals("The dog ran into the house.", candidates=["dog", "cat"])
             >>> found.log_probs.shape
             (7, 2)
@@ -297,7 +297,7 @@ class LanguageModel:
         Returns:
             A `PairJoint` for two places, a `BlockJoint` for more.
 
-        Example:
+        Examples:
             >>> joint = lm.joint("She was born in the United [MASK] of [MASK].", candidates=30)
             >>> [(pair.a.lstrip("▁"), pair.b.lstrip("▁"), round(pair.prob, 2)) for pair in joint.top(1)]
             [('States', 'America', 0.79)]
@@ -322,7 +322,7 @@ class LanguageModel:
         Returns:
             A `Fill`, which says whether it is exact, and over what.
 
-        Example:
+        Examples:
             >>> for filling in lm.fill("The [MASK] [MASK] very tired.", k=2, candidates=30):
             ...     print(f"{filling.prob:.2f} {filling.text}")
             0.06 The boy was very tired.
@@ -377,7 +377,7 @@ class LanguageModel:
         Returns:
             A `Chain`: the texts, what every step did, and what the kernel samples from.
 
-        Example:
+        Examples:
             >>> chain = lm.sample("The [MASK] walked slowly down the [MASK].", "ordered", chains=2, seed=1)
             >>> chain.texts
             ('The governess walked slowly down the stairs.', 'The princess walked slowly down the stairs.')
@@ -404,7 +404,7 @@ class LanguageModel:
         Returns:
             `Solutions`: the texts, best first, and whether there can be more.
 
-        Example:
+        Examples:
             >>> lm.solve("The [MASK] [MASK] in the [MASK].", [besag.Required("garden"), besag.Forbidden("was")]).texts
             ('The children were in the garden.',)
         """
@@ -423,7 +423,7 @@ class LanguageModel:
         Returns:
             An `Augmentation`, one row a copy.
 
-        Example:
+        Examples:
             >>> [row.text for row in lm.augment("The old man walked to the church.", copies=2, keep=["church"], seed=1)]
             ['The old Latin walked into the church.', 'The old ladies walked to the church.']
         """
@@ -444,7 +444,7 @@ class LanguageModel:
         Returns:
             An `Edited`: the new text, and what changed.
 
-        Example:
+        Examples:
             >>> lm.edit("The boy lost his keys.", {"boy": "girl"}).text
             'The girl lost her keys.'
         """
@@ -462,7 +462,7 @@ class LanguageModel:
         Returns:
             An `Inversion`; `inversion.replay(lm.engine, changes)` edits with it.
 
-        Example:
+        Examples:
             >>> inversion = lm.invert("The boy lost his keys.", keep=["boy"])
             >>> inversion.replay(lm.engine, {"boy": "girl"}).text
             'The girl lost her keys.'
@@ -484,7 +484,7 @@ class LanguageModel:
         Returns:
             A list with a `Normalised` for each text.
 
-        Example:
+        Examples:
             >>> texts = ["She drank tea.", "She drank stone."]
             >>> one, other = lm.normalise(texts, "She drank [MASK].", chains=8, levels=10)
             >>> one.log_prob > other.log_prob
@@ -506,7 +506,7 @@ class LanguageModel:
         Returns:
             A `DependenceMap`.
 
-        Example:
+        Examples:
             >>> found = lm.dependence("The keys are here.", candidates=5)
             >>> found.matrix.shape
             (6, 6)
@@ -526,7 +526,7 @@ class LanguageModel:
         Returns:
             `Rectangles`: how far the odds ratios of the two conditionals are apart.
 
-        Example:
+        Examples:
             >>> table = besag.load(besag.Table.random(3, 2))
             >>> table.rectangles("s0 s1", minors=10).mean < 1e-9  # an exact law is compatible
             True
@@ -546,7 +546,7 @@ class LanguageModel:
         Returns:
             A `Report`: means and perplexities by construction, with intervals.
 
-        Example:
+        Examples:
             >>> report = lm.pairs(["The keys to the cabinet are here."], pairs="contiguous", per_text=1, candidates=10)
             >>> len(report.rows)
             1

@@ -44,7 +44,7 @@ def train(
         A `TrainingResult`: the folder, the last of each number in the log, and whether the run is finished. Ctrl-C ends
         it after its step, with a checkpoint from which `resume=True` goes on; a second Ctrl-C ends it at once.
 
-    Example:
+    Examples:
         >>> _ = open("text.txt", "w").write("The cats sleep. The dogs run. " * 20)
         >>> small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 16}
         >>> data = {"train": ["text.txt"], "valid": ["text.txt"]}

@@ -82,7 +82,7 @@ def minimal_pairs(
     Returns:
         `MinimalPairs`: accuracies by paradigm and phenomenon, with standard errors.
 
-    Example:
+    Examples:
         >>> pairs = [("The cats sleep.", "The cats sleeps."), ("She is here.", "She are here.")]
         >>> besag.minimal_pairs(lm, pairs).credit.tolist()
         [1.0, 1.0]

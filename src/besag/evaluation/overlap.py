@@ -108,7 +108,7 @@ def overlap(corpus: Iterable[str | tuple[str, str]], texts: Sequence[str], *, le
     Returns:
         An `Overlap`: which texts were seen, and where.
 
-    Example:
+    Examples:
         >>> corpus = ["It was late. The girl sees the dogs."]
         >>> besag.overlap(corpus, ["The girl sees the dogs.", "The dogs run away."]).share
         0.5

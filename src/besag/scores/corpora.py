@@ -200,7 +200,7 @@ def corpus(scores: Iterable[Score]) -> Corpus:
     Returns:
         A `Corpus`: perplexity, bits per character and byte, with the uncertainty of so many texts.
 
-    Example:
+    Examples:
         >>> found = besag.corpus(lm.score(["It rained all night.", "The door was open."], "chain"))
         >>> found.n_texts, round(found.bits_per_character, 2)
         (2, 1.21)

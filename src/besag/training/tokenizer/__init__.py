@@ -140,7 +140,7 @@ def train_tokenizer(
     Returns:
         A fast tokenizer of transformers, laid out as that of the embedded model.
 
-    Example:
+    Examples:
         >>> tokenizer = besag.train_tokenizer(["the cat sleeps, the cats sleep. "] * 9, size=36, byte_fallback=False)
         >>> tokenizer.tokenize("the cats")
         ['▁the', '▁cats']
