@@ -31,6 +31,7 @@ def stage() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", notebooks.NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_shows_what_its_cells_give(path, stage):
     said = ""

@@ -11,6 +11,7 @@ walks = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(walks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", walks.WALKS)
 def test_a_walk_passes_the_files_that_the_page_names(name):
     assert walks.shown(name) == walks.visited(walks.WALKS[name])

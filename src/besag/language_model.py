@@ -486,7 +486,7 @@ class LanguageModel:
 
         Examples:
             >>> texts = ["She drank tea.", "She drank stone."]
-            >>> one, other = lm.normalise(texts, "She drank [MASK].", chains=8, levels=10)
+            >>> one, other = lm.normalise(texts, "She drank [MASK].", chains=4, levels=5)
             >>> one.log_prob > other.log_prob
             True
         """
@@ -507,7 +507,7 @@ class LanguageModel:
             A `DependenceMap`.
 
         Examples:
-            >>> found = lm.dependence("The keys are here.", candidates=5)
+            >>> found = lm.dependence("The keys are here.", candidates=5, max_distance=1)
             >>> found.matrix.shape
             (6, 6)
         """
