@@ -13,6 +13,7 @@ import torch
 from besag import models
 from besag.conditionals.contract import Conditionals
 from besag.engine import Engine, Idle
+from besag.results.words import dtype_name
 from besag.scores import LengthModel, Method, Score
 from besag.scores.choice import Choice, choose
 from besag.scores.fitting import length_model
@@ -119,7 +120,7 @@ class LanguageModel:
 
     @property
     def dtype(self) -> str:
-        return str(self.conditionals.dtype).removeprefix("torch.")
+        return dtype_name(self.conditionals.dtype)
 
     @overload
     def score(self, texts: str, method: str | Method = ..., **options: Any) -> Score: ...

@@ -33,10 +33,10 @@ def test_rows_are_the_likeliest_pairs(run: Run) -> None:
     result = run("joint", MASKED, *FEW, "--top", 5)
     assert result.exit_code == 0
     joint, rows = expected(MASKED), table(result.stdout)
-    assert [(row["a"], row["b"]) for row in rows] == [one[:2] for one in joint.top(5)]
+    assert [(row["a"], row["b"]) for row in rows] == [one.tokens for one in joint.top(5)]
     assert column(result.stdout, "log_prob") == pytest.approx([one.log_prob for one in joint.top(5)], abs=1e-5)
     assert column(result.stdout, "prob") == pytest.approx([one.prob for one in joint.top(5)], abs=1e-5)
-    assert rows[0]["text"] == joint.text(*joint.top(1)[0][:2])
+    assert rows[0]["text"] == joint.top(1)[0].text
     assert "[MASK]" not in rows[0]["text"]
 
 
@@ -51,7 +51,7 @@ def test_what_the_rows_are_is_said_in_one_line(run: Run) -> None:
 def test_a_place_is_a_word_a_token_or_characters(run: Run, at: tuple[object, object]) -> None:
     result = run("joint", CASINO, "--position", at[0], "--position", at[1], *FEW, "--top", 3)
     joint = expected(CASINO, ("man", "is"))
-    assert [(row["a"], row["b"]) for row in table(result.stdout)] == [one[:2] for one in joint.top(3)]
+    assert [(row["a"], row["b"]) for row in table(result.stdout)] == [one.tokens for one in joint.top(3)]
 
 
 def test_how_many_candidates_may_be_said() -> None:
@@ -188,7 +188,7 @@ def test_masks_have_no_perplexity_unless_gold_is_named(run: Run) -> None:
     hidden = run("compare", MASKED, *FEW, "--method", "ag", "--method", "mlm")
     assert [row["construction"] for row in table(hidden.stdout)] == ["ag", "mlm"]
     assert "pair_nll" not in table(hidden.stdout)[0]
-    assert table(hidden.stdout)[0]["top"] == " ".join(expected(MASKED).top(1)[0][:2])
+    assert table(hidden.stdout)[0]["top"] == " ".join(expected(MASKED).top(1)[0].tokens)
     named = run("compare", MASKED, *FEW, "--method", "ag", "--gold", "the", "--gold", "country")
     assert named.exit_code == 0, named.stderr
     assert float(table(named.stdout)[0]["pair_nll"]) > 0

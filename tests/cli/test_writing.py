@@ -55,9 +55,9 @@ def test_other_columns_come_along_without_hiding_ours(capsys: pytest.CaptureFixt
     assert capsys.readouterr().err.count("'late' is left out") == 1
 
 
-def test_json_has_no_nan() -> None:
+def test_json_has_neither_nan_nor_infinity() -> None:
     line = json_line({"score": math.nan, "parts": [1.0, math.inf], "text": "é\n"}, {"id": 3})
-    assert json.loads(line) == {"score": None, "parts": [1.0, None], "text": "é\n", "input": {"id": 3}}
+    assert json.loads(line) == {"score": None, "parts": [1.0, "Infinity"], "text": "é\n", "input": {"id": 3}}
     assert line.count("\n") == 1
 
 

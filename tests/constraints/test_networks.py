@@ -37,7 +37,7 @@ def test_words_of_several_tokens_patterns_and_lengths_on_a_network(family):
         Predicate(lambda word: len(word) > 1, number=-1, name="long"),
     ]
     found = solve(engine, "[MASK][MASK][MASK][MASK][MASK][MASK].", demands, sample=True, solutions=3, budget=300)
-    assert found.status == "solved", found.told
+    assert found.status == "solved", found.facts
     for text in found.texts:
         assert re.search(r"(?<!\w)man(?!\w)", text)
         assert not re.search(r"(?<!\w)the(?!\w)", text)

@@ -68,11 +68,11 @@ def test_few_candidates_and_few_passes_prove_nothing():
     table = Table(np.array([0.4, 0.3, 0.2, 0.06, 0.04])[:, None, None] * np.ones((5, 5, 5)), SYMBOLS)
     few = solved(table, template, demands, top_k=2)
     assert few.status == "not found"
-    assert "raise top_k" in few.told[0]
-    assert "three strokes" in few.told[1]
+    assert "raise top_k" in few.facts[0]
+    assert "three strokes" in few.facts[1]
     short = solved(table, template, demands, budget=4, top_k=None)
     assert (short.status, short.passes) == ("budget", 4)
-    assert "budget of 4 passes" in short.told[0]
+    assert "budget of 4 passes" in short.facts[0]
     assert solved(table, template, demands, top_k=None).texts == ("- - -",)
 
 
@@ -122,7 +122,7 @@ def test_plain_contradictions_are_named_before_the_model_is_asked(template, dema
     found = solved(network, template, demands)
     assert (found.status, found.passes, len(found)) == ("unsatisfiable", 0, 0)
     assert not network.sequences
-    assert re.search(told, found.told[0]), found.told
+    assert re.search(told, found.facts[0]), found.facts
 
 
 def test_what_only_a_search_can_refute_is_told_with_what_failed():
@@ -130,8 +130,8 @@ def test_what_only_a_search_can_refute_is_told_with_what_failed():
     found = solved(law(2), "[MASK] [MASK]", demands, top_k=None)
     assert found.status == "unsatisfiable"
     assert found.passes > 0
-    assert found.told[0] == "no text satisfies the constraints: every token was tried at every place"
-    assert "is required, at place" in found.told[1]
+    assert found.facts[0] == "no text satisfies the constraints: every token was tried at every place"
+    assert "is required, at place" in found.facts[1]
 
 
 # ---- from which law
@@ -312,13 +312,13 @@ def test_a_causal_model_is_refused():
 
 def test_it_prints_what_a_reader_must_know():
     found = solved(Table(np.array([0.25, 0.75]), ["a", "b"]), "[MASK]", [Required("a")])
-    assert repr(found) == "   log p\n0   0.00  a\n\n1 solution, as many as were wanted\n1 forward pass"
+    assert repr(found) == "   log p\n0   0.00  a\n\n1 solution, as many as were wanted · 1 forward pass"
     assert found.to_dict() == {
         "solutions": [{"text": "a", "tokens": ["a"], "log_prob": 0.0, "model_log_prob": pytest.approx(np.log(0.25))}],
         "unit": "nats",
         "passes": 1,
         "status": "solved",
-        "told": ["1 solution, as many as were wanted", "1 forward pass"],
+        "facts": ["1 solution, as many as were wanted", "1 forward pass"],
     }
     none = solved(Table(np.array([0.25, 0.75]), ["a", "b"]), "[MASK]", [Required("c")])
-    assert repr(none) == none.told[0]
+    assert repr(none) == none.facts[0]

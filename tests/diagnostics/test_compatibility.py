@@ -11,6 +11,7 @@ from besag.diagnostics.compatibility import Compatibility, compatibility
 from besag.engine import Engine
 from besag.joints import construction, metrics
 from besag.joints.unaries import Unaries
+from besag.results.status import Status
 
 EXACT = ("order", "hcb", "ag", "stationary")
 
@@ -47,7 +48,8 @@ def test_incompatible_conditionals_by_hand():
 
 def test_what_did_not_finish_is_told():
     found = compatibility(Engine(Arbitrary(4)), "s0 s1 s2", (0, 1), constructions=[construction("stationary", limit=1)])
-    assert "not converged" in found.status
+    assert found.status is Status.NOT_CONVERGED
+    assert "NOT CONVERGED: residual" in found.facts[0]
     assert "NOT CONVERGED" in repr(found)
     assert found.to_dict()["status"] == found.status
 

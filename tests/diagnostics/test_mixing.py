@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -65,7 +66,7 @@ def test_the_step_is_the_first_after_which_nothing_is_far():
     found = mixing.Approach(np.array([0.9, 0.3, 0.6, 0.2, 0.1]), 0.1, np.ones(1), 9)
     assert found.step(0.3) == 3  # not 1: it is far again at 2
     assert found.step(0.8) == 0
-    assert found._replace(distance=np.array([0.1, 0.9])).step(0.3) is None
+    assert replace(found, distance=np.array([0.1, 0.9])).step(0.3) is None
 
 
 # ---- hitting

@@ -18,6 +18,7 @@ import besag
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.evaluation.minimal_pairs import MinimalPair, MinimalPairs, minimal_pairs, read_pairs
+from besag.results.status import Status
 
 BLIMP = Path(os.environ.get("BESAG_DATA", Path(__file__).parents[3] / "shared" / "data")) / "blimp"
 
@@ -81,7 +82,8 @@ def test_a_sentence_is_scored_once_and_shared_questions_run_once() -> None:
 def test_pairs_that_cannot_be_scored_are_counted_apart() -> None:
     lm = besag.load(Arbitrary(3))
     found = minimal_pairs(lm, [("s0", "s1"), ("s0 [MASK]", "s1"), ("s0", "")])
-    assert found.status == ("ok", "mask", "empty")
+    assert found.statuses == ("ok", "mask", "empty")
+    assert found.status is Status.PARTLY
     assert found.unscored == {"mask": 1, "empty": 1}
     assert np.isnan(found.credit).tolist() == [False, True, True]
     assert (found.macro.pairs, found.macro.unscored) == (1, 2)

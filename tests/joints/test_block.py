@@ -20,6 +20,7 @@ from besag.joints.block_ag import solve
 from besag.joints.block_asking import affordable, cost
 from besag.joints.pair import PairJoint
 from besag.places.places import find
+from besag.results.status import Status
 
 
 def joint(law, text="[MASK] [MASK] [MASK]", positions=None, progress=False, **options):
@@ -66,7 +67,7 @@ def test_the_joint_of_an_exact_table_is_found(width, places, seed):
     assert found.status == "ok"
     truth = table.log_probs[1].exp().numpy()
     np.testing.assert_allclose(dense(found, width), truth / truth.sum(), atol=1e-9)
-    assert found.facts["objective"] == pytest.approx(0, abs=1e-9)
+    assert found.details["objective"] == pytest.approx(0, abs=1e-9)
     assert found.lost.hidden == pytest.approx((0,) * places, abs=1e-12)
 
 
@@ -91,10 +92,10 @@ def test_its_condition_holds_for_incompatible_conditionals(width, places):
     p, tables = np.exp(found.log_probs), conditionals(law, found.ids, places)
     inverse = sum(1 / p.sum(i, keepdims=True) for i in range(places))
     np.testing.assert_allclose(p * inverse, sum(tables), rtol=1e-8)
-    assert found.facts["objective"] == pytest.approx(objective(tables, found.log_probs), abs=1e-9)
+    assert found.details["objective"] == pytest.approx(objective(tables, found.log_probs), abs=1e-9)
     generator = np.random.default_rng(0)
     for size in (1, 0.1, 1e-3):
-        assert objective(tables, found.log_probs + size * generator.normal(size=p.shape)) > found.facts["objective"]
+        assert objective(tables, found.log_probs + size * generator.normal(size=p.shape)) > found.details["objective"]
 
 
 def test_the_objective_never_rises():
@@ -102,7 +103,7 @@ def test_the_objective_never_rises():
     found = joint(law)
     tables = conditionals(law, found.ids, 3)
     log_c = torch.from_numpy(np.log(sum(tables)))
-    falls = [solve(log_c, tolerance=1e-15, limit=steps).facts["objective"] for steps in range(1, 40)]
+    falls = [solve(log_c, tolerance=1e-15, limit=steps).details["objective"] for steps in range(1, 40)]
     assert (np.diff(falls) <= 1e-12).all()
     assert falls[0] - falls[-1] > 0.1
 
@@ -119,7 +120,8 @@ def test_probabilities_far_below_single_precision_are_kept():
 
 def test_what_does_not_converge_says_so():
     found = joint(Arbitrary(4), limit=3)
-    assert found.status.startswith("not converged: residual")
+    assert found.status is Status.NOT_CONVERGED
+    assert found.facts[0].startswith("NOT CONVERGED: residual")
     assert "NOT CONVERGED" in repr(found)
 
 
@@ -132,7 +134,7 @@ def test_the_cost_is_what_is_run_and_is_said_before(capsys):
     found = joint(law, "s0 [MASK] [MASK] [MASK]", candidates=2, progress=True)
     assert "3 places over 2 × 2 × 2 candidates: 12 sequences, 8 cells" in capsys.readouterr().err
     assert len(law.sequences) == 1 + 12  # the first one hides all places
-    assert found.facts["sequences"] == 12
+    assert found.details["sequences"] == 12
 
 
 def test_what_would_not_fit_is_refused_with_a_way_out():
@@ -234,7 +236,7 @@ def test_the_top_is_sorted_and_complete(found, truth):
     best = np.unravel_index(truth.argmax(), truth.shape)
     assert found.top(1) == top[:1]
     assert top[0].tokens == tuple(f"s{x}" for x in best)
-    assert top[0].text == " ".join(["s2", *top[0].tokens]) == found.text(top[0].tokens)
+    assert top[0].text == " ".join(["s2", *top[0].tokens]) == found.text(*top[0].tokens)
 
 
 def test_draws_follow_the_law(found, truth):
@@ -255,7 +257,7 @@ def test_what_is_wrong_is_quoted(found):
         (lambda: found.log_prob("s0", "s1", 0.5), r"not by 0\.5"),
         (lambda: found.conditional(3, {}), "no place 3: they are numbered 0 to 2"),
         (lambda: found.conditional(1, {1: "s0"}), "both asked and shown"),
-        (lambda: found.text("s0 s1"), "not a list of 3 tokens"),
+        (lambda: found.text("s0 s1"), r"text takes 3 tokens.*not 1"),
         (lambda: found.top(0), "n=0: give a whole number"),
     ):
         with pytest.raises(besag.BesagError, match=message):

@@ -15,6 +15,7 @@ from tests.joints.tables import single
 from besag.errors import BesagError
 from besag.joints import CONSTRUCTIONS, construction, pair
 from besag.joints.pair import PairJoint
+from besag.results.status import Status
 
 methods = pytest.mark.parametrize("method", CONSTRUCTIONS)
 
@@ -51,7 +52,8 @@ def test_the_top_is_the_top_of_the_table(method):
     dense = joint.matrix()
     top = joint.top(7)
     np.testing.assert_allclose([one.log_prob for one in top], np.sort(dense.ravel())[::-1][:7], atol=1e-12)
-    for a, b, log_prob, prob in top:
+    for (a, b), text, log_prob, prob in top:
+        assert text == joint.text(a, b)
         assert dense[int(a[1:]), int(b[1:])] == pytest.approx(log_prob, abs=1e-12)
         assert (joint.log_prob(a, b), float(np.exp(log_prob))) == (log_prob, prob)
     assert len(joint.top(1000)) == 30
@@ -195,7 +197,7 @@ def test_special_tokens_among_the_outcomes_are_named():
 
 def test_gold_is_the_text_s_own_pair():
     joint = make()
-    assert joint.gold[:2] == ("s1", "s2")
+    assert joint.gold.tokens == ("s1", "s2")
     assert joint.gold.log_prob == joint.log_prob("s1", "s2")
     assert make(gold=False).gold is None
     assert joint.lost == joint.unaries.lost
@@ -203,7 +205,7 @@ def test_gold_is_the_text_s_own_pair():
 
 def test_non_convergence_is_a_status():
     joint = make("stationary", limit=1)
-    assert joint.status.startswith("not converged")
+    assert joint.status is Status.NOT_CONVERGED
     assert make("ag").status == "ok"
 
 

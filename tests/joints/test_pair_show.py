@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.joints.example_pairs import casino, make, worded
 
-from besag.joints import construction, pair_show
+from besag.joints import construction
 from besag.results.tables import display_width
 
 # ---- words
@@ -34,7 +34,7 @@ def test_a_label_names_what_is_unusual(name, options, said):
 
 
 def test_facts_say_what_the_numbers_are():
-    said = " · ".join(casino().facts())
+    said = " · ".join(casino().facts)
     assert said.startswith(
         "ag: nearest conditionals (Arnold-Gokhale) · a probability of pairs of tokens: 4 × 3 candidates"
     )
@@ -44,7 +44,7 @@ def test_facts_say_what_the_numbers_are():
 
 def test_an_unfinished_construction_says_so_first():
     joint = make("stationary", limit=1)
-    assert joint.facts()[0].startswith("stationary limit=1 NOT CONVERGED: residual")
+    assert joint.facts[0].startswith("stationary limit=1 NOT CONVERGED: residual")
     assert "NOT CONVERGED" in repr(joint)
     assert "NOT CONVERGED" in joint._repr_html_()
     assert "NOT CONVERGED" not in repr(make("ag"))
@@ -52,20 +52,15 @@ def test_an_unfinished_construction_says_so_first():
 
 def test_a_pivot_is_named_by_its_token():
     joint = casino("hcb")
-    id = int(joint.built.facts["pivot"])
-    assert f"pivot {joint.vocabulary.token(id)}" in joint.facts()
+    id = int(joint.built.details["pivot"])
+    assert f"pivot {joint.vocabulary.token(id)}" in joint.facts
 
 
 def test_a_forced_token_is_confessed():
     joint = casino()
     forced = replace(joint, unaries=replace(joint.unaries, forced=(True, False)))
-    assert "▁man of the text was added to the candidates" in forced.facts()
-    assert "added" not in " ".join(joint.facts())
-
-
-@pytest.mark.parametrize(("prob", "said"), [(0.5, "50.00%"), (1e-4, "0.01%"), (3e-7, "3.0e-05%"), (0.0, "0.00%")])
-def test_percent(prob, said):
-    assert pair_show.percent(prob) == said
+    assert "▁man of the text was added to the candidates" in forced.facts
+    assert "added" not in " ".join(joint.facts)
 
 
 # ---- the table
@@ -73,7 +68,7 @@ def test_percent(prob, said):
 
 def test_the_table_reads_as_expected():
     joint = casino("order", direction="ab")
-    title, body, facts = pair_show.table(joint, 200).split("\n\n")
+    title, body, facts = joint._text(200).split("\n\n")
     assert title == "'The man is at the casino.' · a = ▁man (token 2), b = ▁is (token 3)"
     head, *lines = body.split("\n")
     assert head.split() == ["a", "b", "prob", "log", "q"]
@@ -87,16 +82,16 @@ def test_the_table_reads_as_expected():
 
 def test_the_text_s_own_pair_is_shown_with_its_rank_wherever_it_stands():
     joint = next(joint for joint in (make(m=6, k=6, seed=seed) for seed in range(50)) if joint.metrics().rank > 10)
-    last = pair_show.table(joint, 200).split("\n\n")[1].split("\n")[-1]
+    last = joint._text(200).split("\n\n")[1].split("\n")[-1]
     assert last.split()[:3] == [str(joint.metrics().rank), "s1", "s2"]
     assert last.endswith("← the text")
-    assert "← the text" not in pair_show.table(make(gold=False), 200)
+    assert "← the text" not in make(gold=False)._text(200)
 
 
 @given(st.integers(30, 200))
 def test_columns_line_up_whatever_the_letters(width):
     joint = make(m=4, k=4, gold=False, symbols=["man", "日本語", "שלום", "e\u0301"])
-    head, *body = pair_show.table(joint, width).split("\n\n")[1].split("\n")
+    head, *body = joint._text(width).split("\n\n")[1].split("\n")
     assert {display_width(line) for line in body} == {display_width(head)}
     assert any("שלום\u2069" in line for line in body)  # isolated, so that a terminal leaves it in its column
 
@@ -160,11 +155,12 @@ def test_a_dictionary_holds_every_fact_and_survives_json():
     assert record["lost"]["hidden_a"] == 0.069
     assert record["gold"]["log_prob"] == joint.gold.log_prob
     assert record["gold"]["rank"] == joint.metrics().rank == record["metrics"]["rank"]
-    assert record["facts"]["iterations"] == joint.built.facts["iterations"]
+    assert record["details"]["iterations"] == joint.details["iterations"]
+    assert record["facts"] == joint.facts
     assert [(row["a"], row["b"], row["prob"]) for row in record["top"]] == [
         (one.a, one.b, one.prob) for one in joint.top(20)
     ]
-    assert record["top"][0]["text"] == joint.text(*joint.top(1)[0][:2])
+    assert record["top"][0]["text"] == joint.text(*joint.top(1)[0].tokens)
 
 
 def test_a_dictionary_without_gold_has_none():

@@ -8,6 +8,7 @@ import besag
 from besag.conditionals.transformer import Transformer
 from besag.constraints import Forbidden
 from besag.errors import BesagError
+from besag.results.status import Status
 from besag.samplers import kernel
 from besag.samplers.recording import Recording
 from besag.samplers.sheet import blank, template
@@ -174,12 +175,13 @@ def test_words_of_several_tokens_and_words_that_stand_twice_are_named(lm):
 
 def test_what_a_reader_must_know_is_told(law, lm):
     early = law.sample("a [MASK] [MASK] b", chains=3, steps=1, seed=1)
-    assert "3 places still hidden: make more steps" in early.told
+    assert "3 places still hidden: make more steps" in early.facts
+    assert early.status is Status.HIDDEN
     assert lm.sample("The 🦜[MASK] sat.", "ordered", chains=1).unknown == 0  # its bytes are known
     esm = besag.load(Transformer(tiny("esm"), vocabulary("esm")))
     chain = esm.sample("The [MASK] sat.", "ordered", chains=1)
     assert chain.unknown > 0
-    assert any("UNKNOWN TO THE MODEL" in fact for fact in chain.told)
+    assert any("UNKNOWN TO THE MODEL" in fact for fact in chain.facts)
 
 
 def test_a_search_is_not_said_to_have_a_law(law):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
+from besag.results.status import Status
 from besag.scores.score import Score
 
 
@@ -39,7 +40,7 @@ def make(text="The cats sleep.", pieces=("The", "cat", "##s", "sleep", "."), wor
 
 
 def unscored(status="empty", text=""):
-    return make(text=text, pieces=(), status=status)
+    return make(text=text, pieces=(), status=Status(status))
 
 
 @st.composite

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from besag.errors import BesagError
+from besag.results.status import Status
 from besag.scores.corpora import corpus
 from besag.scores.score import Score
 
@@ -89,17 +90,20 @@ def test_the_interval_covers_the_truth_nineteen_times_in_twenty():
 
 
 def test_what_could_not_be_scored_is_counted_and_left_out():
-    whole = corpus([score([-1.0]), score([], "", status="empty"), score([], "[MASK]", status="mask"), score([-3.0])])
+    whole = corpus(
+        [score([-1.0]), score([], "", status=Status.EMPTY), score([], "[MASK]", status=Status.MASK), score([-3.0])]
+    )
     assert whole.skipped == {"empty": 1, "mask": 1}
     assert (whole.n_texts, whole.perplexity) == (2, pytest.approx(math.exp(2)))
-    assert "skipped: empty" in str(whole)
+    assert "1 text skipped: empty (the text is empty)" in " ".join(str(whole).split())
+    assert whole.status is Status.PARTLY
 
 
 @pytest.mark.parametrize(
     ("scores", "said"),
     [
         ([], "at least one score"),
-        ([score([], "", status="empty")] * 3, "none of the 3 texts.*3 'empty'"),
+        ([score([], "", status=Status.EMPTY)] * 3, "none of the 3 texts.*3 'empty'"),
         ([score([-1.0]), score([-1.0], method="chain")], "'pll'.*'chain'"),
         ([score([-1.0]), score([-1.0], model="big")], "'tiny'.*'big'"),
         ([score([-1.0]), score([-1.0], normalised="texts")], "not a probability.*log-probability of texts"),
@@ -118,7 +122,8 @@ def test_it_is_called_what_it_is():
     true = str(corpus([score([-1.0], normalised="token sequences")]))
     assert "pseudo" not in true
     assert "95 %" not in true  # one text says nothing about others
-    starts = {line.index(line.split("   ", 1)[1].strip()) for line in pseudo.split("\n")}
+    table = pseudo.split("\n\n")[0].split("\n")
+    starts = {line.index(line.split("  ", 1)[1].strip()) for line in table}
     assert len(starts) == 1
 
 

@@ -4,11 +4,11 @@ import html
 from html.parser import HTMLParser
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.scores.example_scores import make, scores, unscored
 
+from besag.results.tables import display_width
 from besag.scores import show
 
 # ---- the table
@@ -36,7 +36,7 @@ def test_a_probability_is_called_one_and_its_parts_are_named():
 @given(scores(), st.integers(20, 200))
 def test_columns_line_up_whatever_the_letters_and_the_terminal(score, width):
     for block in show.table(score, width).split("\n\n")[:-1]:
-        widths = {show.display_width(line) for line in block.split("\n")}
+        widths = {display_width(line) for line in block.split("\n")}
         assert len(widths) == 1
         assert widths.pop() <= max(width, 30)
 
@@ -45,13 +45,6 @@ def test_the_terminal_decides_the_width(monkeypatch):
     monkeypatch.setenv("COLUMNS", "30")
     assert max(map(len, str(make()).split("\n\n")[0].split("\n"))) <= 30
     assert repr(make()) == str(make())
-
-
-@pytest.mark.parametrize(
-    ("text", "columns"), [("abc", 3), ("日本", 4), ("e\u0301", 1), ("🦜", 2), ("a\u200db", 2), ("", 0)]
-)
-def test_display_width(text, columns):
-    assert show.display_width(text) == columns
 
 
 def test_tokens_are_shown_as_the_text_they_cover():

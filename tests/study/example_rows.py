@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from besag.joints.metrics import Metrics
+from besag.results.status import Status
 from besag.study.pairs import PairRow
 
 
-def joint(pair_nll: float, unary_nll: float = 1.0, rank: int = 1, **facts: object) -> dict:
+def joint(pair_nll: float, unary_nll: float = 1.0, rank: int = 1, **details: object) -> dict:
     numbers = Metrics(pair_nll, unary_nll, 0.1, 0.2, 0.05, 0.3, 0.4, 0.15, 5.0, 0.5, rank)
-    return {**numbers._asdict(), "status": "ok", **facts}
+    return {**numbers._asdict(), "status": Status.OK, **details}
 
 
 def row(text: int, pairs: str = "random", distance: int = 1, forced: tuple = (False, False), **joints: dict) -> PairRow:

@@ -8,6 +8,7 @@ import pytest
 from tests.study.example_rows import many
 
 from besag.errors import BesagError
+from besag.results.status import Status
 from besag.study.folder import Folder, checksum
 from besag.study.pairs import PairRow
 from besag.study.report import Report
@@ -92,7 +93,7 @@ def test_a_broken_line_is_named(written):
 
 def test_the_report_is_written_next_to_the_rows(written):
     pytest.importorskip("matplotlib").use("Agg")
-    report = Report((*many(3), PairRow(4, "random", "short")))
+    report = Report((*many(3), PairRow(4, "random", Status.SHORT)))
     Folder(written).write(report)
     table = pq.read_table(written / "pairs.parquet").to_pylist()
     assert len(table) == 3 * 4 + 1

@@ -11,6 +11,7 @@ from besag.engine import Engine
 from besag.errors import BesagError
 from besag.joints import asking, construction, metrics, passes
 from besag.places.places import find
+from besag.results.status import Status
 from besag.study.pairs import PairRow, study
 
 TEXTS = ["s0 s1 s2 s3", "s3", "s2 s2 s0", "s1 [MASK] s0", "", "s4 s1 s0 s2 s3"]
@@ -101,7 +102,7 @@ def test_a_row_survives_json(rows):
         assert again.to_dict() == row.to_dict()
         assert again.joints == row.joints
         assert again.tokens == row.tokens
-    infinite = PairRow(1, "random", joints={"mlm": {"pair_nll": math.inf, "status": "ok"}})
+    infinite = PairRow(1, "random", joints={"mlm": {"pair_nll": math.inf, "status": Status.OK}})
     again = PairRow.from_dict(json.loads(json.dumps(infinite.to_dict(), allow_nan=False)))
     assert again.joints == infinite.joints
     assert math.isnan(again.incompatibility)

@@ -9,6 +9,7 @@ from tests.study.example_rows import joint, many, row
 
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.results.status import Status
 from besag.statistics import holm, intervals, sign_flips
 from besag.study.pairs import PairRow
 from besag.study.plot import _bins
@@ -17,7 +18,7 @@ from besag.study.report import Report
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    return Report((*many(), PairRow(61, "random", "short")), {"model": "tiny", "seed": 0})
+    return Report((*many(), PairRow(61, "random", Status.SHORT)), {"model": "tiny", "seed": 0})
 
 
 def line(report: Report, construction: str, pairs: str = "random") -> dict:
@@ -117,7 +118,7 @@ def test_infinite_numbers_stay_infinite():
 
 def test_a_study_without_pairs_is_refused():
     with pytest.raises(BesagError, match=r"none of the 2 pairs .* 2 'short'"):
-        Report((PairRow(1, "random", "short"), PairRow(2, "random", "short")))
+        Report((PairRow(1, "random", Status.SHORT), PairRow(2, "random", Status.SHORT)))
 
 
 def test_distances_are_pooled_where_there_are_many():

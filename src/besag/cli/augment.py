@@ -95,7 +95,7 @@ def augment(
                 out.close()
     say(f"{how.guard(lm.conditionals)} · seed {method.seed} · {lm.name}")
     if work.unchanged:
-        say(f"{work.unchanged} copies could not be changed: see their status")
+        say(f"{work.unchanged} copies could not be changed: see their status and reason")
     return UNSCORED if work.unchanged else 0
 
 
@@ -115,6 +115,7 @@ class Copying:
             ready.append({
                 "row": record.number, "copy": row.copy, "text": row.text, "similarity": row.similarity,
                 "log_prob_change": row.log_prob_change, "changed": changed, "status": row.status,
+                "reason": row.reason,
             })  # fmt: skip
             self.unchanged += row.status != "ok"
             if len(ready) < self.how.copies:

@@ -47,6 +47,6 @@ def compare(
         for row in found.rows:
             out.write(row, {})
         out.close()
-        say(" · ".join(found.facts()))
+        say(" · ".join(found.facts))
     output.save(found)
     return 0 if found.status == "ok" else UNSCORED

@@ -85,10 +85,9 @@ def diagnose(
         from besag.diagnostics.plots import together
 
         together(tested, found).savefig(output.plot, bbox_inches="tight")
-    states = [*(one.status for one in scored), *([found.status] if found else [])]
-    unfinished = [status for status in states if status != "ok"]
-    for status in unfinished:
-        say(status)
+    unfinished = [one for one in (*scored, *([found] if found else [])) if not one.status.fine]
+    for one in unfinished:
+        say(one.facts[0])
     return UNSCORED if unfinished else 0
 
 

@@ -57,7 +57,7 @@ def edit(
     else:
         out.write({"original": found.original, "text": found.text, "changed": len(found.flips), "free": found.free}, {})
     out.close()
-    say(" · ".join(found.told))
+    say(" · ".join(found.facts))
     return 0
 
 

@@ -83,7 +83,7 @@ def minimal_pairs(
     finally:
         out.close()
     for found in results:
-        print(("\n" if output.shape == "table" else "") + " · ".join(found.facts()), file=_for_words(output))
+        print(("\n" if output.shape == "table" else "") + " · ".join(found.facts), file=_for_words(output))
     output.save(results[0])
     unscored = sum(sum(found.unscored.values()) for found in results)
     if unscored:
@@ -130,7 +130,7 @@ def overlap(
             out.write({**row, "runs": one.runs, "of": one.of}, {})
     finally:
         out.close()
-    print(("\n" if output.shape == "table" and found.seen else "") + str(found), file=_for_words(output))
+    print(("\n" if output.shape == "table" and found.seen else "") + " · ".join(found.facts), file=_for_words(output))
     return 0
 
 

@@ -65,5 +65,5 @@ def fill(
             tokens = {f"token_{place}": str(token) for place, token in enumerate(row.tokens, 1)}
             out.write({"text": row.text, "prob": row.prob, "log_prob": row.log_prob, **tokens}, {})
     out.close()
-    say(" · ".join(found.told))
+    say(" · ".join(found.facts))
     return 0 if found.status == "ok" else UNSCORED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,6 +18,8 @@ from besag.cli.writing import Row
 from besag.errors import BesagError, nearest
 
 if TYPE_CHECKING:
+    from besag.joints.block import BlockJoint
+    from besag.joints.pair import PairJoint
     from besag.language_model import LanguageModel
 
 _CANDIDATES = "How many of the likeliest tokens of each place, or all; if not given, what the device can do."
@@ -92,7 +94,7 @@ def joint(
         out.write(row, {})
     out.close()
     output.save(found)
-    say(" · ".join(facts(found)))
+    say(" · ".join(found.facts))
     return 0 if found.status == "ok" else UNSCORED
 
 
@@ -106,28 +108,19 @@ def refuse_other_than_two(lm: LanguageModel, text: str, position: list[str] | No
         )
 
 
-def rows(found: Any, top: int) -> Iterator[Row]:
+def rows(found: PairJoint | BlockJoint, top: int) -> Iterator[Row]:
     """The likeliest combinations, one a row: of two places a and b, of more token_1, token_2 …"""
     for one in found.top(top):
-        yield _row(found, one.tokens if hasattr(one, "tokens") else one[:2], one.prob, one.log_prob)
+        yield _row(one.tokens, one.prob, one.log_prob, one.text)
 
 
-def draws(found: Any, n: int, seed: int) -> Iterator[Row]:
+def draws(found: PairJoint | BlockJoint, n: int, seed: int) -> Iterator[Row]:
     """Combinations drawn from the joint, one a row."""
     for tokens in found.sample(n, seed):
         log_prob = found.log_prob(*tokens)
-        yield _row(found, tokens, math.exp(log_prob), log_prob)
+        yield _row(tokens, math.exp(log_prob), log_prob, found.text(*tokens))
 
 
-def _row(found: Any, tokens: tuple[str, ...], prob: float, log_prob: float) -> Row:
-    pair = len(tokens) == 2
-    names = ("a", "b") if pair else [f"token_{place}" for place in range(1, len(tokens) + 1)]
-    text = found.text(*tokens) if pair else found.text(tokens)
+def _row(tokens: Sequence[str], prob: float, log_prob: float, text: str) -> Row:
+    names = ("a", "b") if len(tokens) == 2 else [f"token_{place}" for place in range(1, len(tokens) + 1)]
     return {**dict(zip(names, map(str, tokens), strict=True)), "prob": prob, "log_prob": log_prob, "text": text}
-
-
-def facts(found: Any) -> list[str]:
-    """What the rows are, of a pair or of a block."""
-    from besag.joints import block_show, pair_show
-
-    return pair_show.facts(found) if len(found.places.at) == 2 else block_show.facts(found)

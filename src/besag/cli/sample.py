@@ -199,7 +199,7 @@ def sample(
         say(f"interrupted; what was said is in {recorded.record}. Go on with: {shlex.join(['besag', *again])}")
         return INTERRUPTED
     _write(found, output.shape, out)
-    say(" · ".join(found.told))
+    say(" · ".join(found.facts))
     return 0
 
 
@@ -264,8 +264,8 @@ def _solve(
     for number, (line, log_prob, of_model) in enumerate(rows):
         out.write({"chain": number, "text": line, "log_prob": log_prob, "model_log_prob": of_model}, {})
     out.close()
-    say(" · ".join(solutions.told))
-    return 0 if solutions.status in ("solved", "all") else UNSCORED
+    say(" · ".join(solutions.facts))
+    return 0 if solutions.status.fine else UNSCORED
 
 
 class Watched:

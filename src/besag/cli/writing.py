@@ -19,6 +19,7 @@ from typing import IO, Any, Protocol, TypeAlias
 from besag.cli.exits import say
 from besag.cli.tables import FORMAT_OF_ENDING
 from besag.errors import BesagError, require
+from besag.results.data import json_ready
 
 TABLE_ROWS, PARQUET_ROWS = 200, 4096  # rows that wait until their block is written
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
@@ -151,7 +152,7 @@ def csv_line(cells: list[str]) -> str:
 
 def json_line(row: Row, others: Others) -> str:
     whole = {**row, "input": others} if others else row
-    return json.dumps(_finite(whole), ensure_ascii=False, allow_nan=False, default=str) + "\n"
+    return json.dumps(json_ready(whole), ensure_ascii=False, allow_nan=False, default=str) + "\n"
 
 
 def _rounded(value: object) -> object:
@@ -162,15 +163,6 @@ def _cell(value: object) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | list | bool) else str(value)
-
-
-def _finite(value: object) -> object:
-    """JSON has no nan."""
-    if isinstance(value, Mapping):
-        return {name: _finite(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # ---- blocks of rows

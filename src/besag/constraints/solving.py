@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -31,17 +31,23 @@ from besag.engine import Engine
 from besag.errors import BesagError
 from besag.joints.candidates import outcome_ids
 from besag.places.tokens import Token
+from besag.results import data, words
+from besag.results.data import json_ready
+from besag.results.grid import Grid, lines
+from besag.results.result import Presented
+from besag.results.status import Status
 from besag.results.words import number
 from besag.samplers.drawing import Drawing
 from besag.samplers.kernel import Noise
 from besag.samplers.kernels.decoding import refuse_unknown
 from besag.samplers.sheet import Sheet, blank, template
 
-Status = Literal["solved", "all", "unsatisfiable", "not found", "budget"]
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Solutions:
+class Solutions(Presented):
     """Texts under constraints, in the order in which they were found."""
 
     texts: tuple[str, ...]
@@ -51,30 +57,40 @@ class Solutions:
     model_log_probs: tuple[float, ...]  # the same, each among all tokens
     passes: int  # forward passes of all searches together
     status: Status
-    told: tuple[str, ...]  # what a reader must know, most important first
+    said: tuple[str, ...]  # of the search, most important first
 
     def __len__(self) -> int:
         return len(self.texts)
 
-    def to_dict(self) -> dict[str, Any]:
-        rows = zip(self.texts, self.tokens, self.log_probs, self.model_log_probs, strict=True)
-        names = ("text", "tokens", "log_prob", "model_log_prob")
-        return {
-            "solutions": [dict(zip(names, (text, list(tokens), *own), strict=True)) for text, tokens, *own in rows],
-            "unit": "nats",
-            "passes": self.passes,
-            "status": self.status,
-            "told": list(self.told),
-        }
+    @property
+    def unit(self) -> str:
+        return "nats"
 
-    def __repr__(self) -> str:
-        found = [number(log_prob) for log_prob in self.log_probs]
-        width = max(map(len, [*found, "log p"]))
-        rows = [
-            f"{at}  {value:>{width}}  {text}" for at, (value, text) in enumerate(zip(found, self.texts, strict=True))
-        ]
-        head = [f"{'log p':>{width + 3}}", *rows, ""] if rows else []
-        return "\n".join([*head, *self.told])
+    @property
+    def facts(self) -> list[str]:
+        """What a reader must know, most important first."""
+        return list(self.said)
+
+    @property
+    def _rows(self) -> list[dict[str, Any]]:
+        names = ("text", "tokens", "log_prob", "model_log_prob")
+        rows = zip(self.texts, self.tokens, self.log_probs, self.model_log_probs, strict=True)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it for JSON."""
+        about = {"unit": self.unit, "passes": self.passes}
+        return dict(json_ready({**self._answers(), **about, "solutions": self._rows}))
+
+    def to_pandas(self) -> DataFrame:
+        """One row a solution."""
+        rows = [{**row, "tokens": " ".join(row["tokens"])} for row in self._rows]
+        return data.frame(self, rows, ("text", "tokens", "log_prob", "model_log_prob"), passes=self.passes)
+
+    def _grids(self) -> list[Grid]:
+        numbered = enumerate(zip(self.log_probs, self.texts, strict=True))
+        rows = [(str(at), number(value), text) for at, (value, text) in numbered]
+        return [Grid(("", "log p", ""), lines(rows), left=(2,))]
 
 
 def solve(
@@ -115,7 +131,7 @@ def solve(
     problem = Problem(page, constraints, [constraint.on(page) for constraint in constraints])
     domains = begin(problem)
     if isinstance(domains, str):
-        return _told(page, [], 0, "unsatisfiable", [domains])
+        return _solutions(page, [], 0, Status.UNSATISFIABLE, [domains])
     chains = (solutions or 1) if sample else 1
     search = Search(top_k, budget, 1 if sample else solutions, order, temperature, sample)
     plans = [search.run(problem, domains, Noise(seed, torch.tensor([chain]))) for chain in range(chains)]
@@ -130,31 +146,37 @@ def _answer(problem: Problem, results: list[Result], top_k: int | None, budget: 
     failures: Counter[tuple[int, int]] = Counter()
     for result in results:
         failures += result.failures
-    status: Status
+    found_so_many = _count(len(found))
     if ended == {"enough"}:
-        status, line = "solved", f"{_count(len(found))}, as many as were wanted"
+        status, line = Status.SOLVED, f"{found_so_many}, as many as were wanted"
     elif "all" in ended and not found:
-        status, line = "unsatisfiable", "no text satisfies the constraints: every token was tried at every place"
+        status, line = Status.UNSATISFIABLE, "no text satisfies the constraints: every token was tried at every place"
     elif ended <= {"all", "enough"}:
-        status, line = "all", f"{_count(len(found))}: these are all there are, every token was tried at every place"
+        status, line = (
+            Status.ALL,
+            f"{found_so_many}: these are all there are, every token was tried at every place",
+        )
     elif "budget" in ended:
-        status, line = "budget", f"{_count(len(found))} when the budget of {budget:,} passes was spent: raise budget"
+        status, line = (
+            Status.BUDGET,
+            f"{found_so_many} when the budget of {budget:,} passes was spent: raise budget",
+        )
     else:
-        status = "not found"
-        line = f"{_count(len(found))} among the {top_k} likeliest tokens of each place; there may be more: raise top_k"
-    told = [line, f"{passes:,} forward {'pass' if passes == 1 else 'passes'}"]
-    if failures and status != "solved":
+        status = Status.NOT_FOUND
+        line = f"{found_so_many} among the {top_k} likeliest tokens of each place; there may be more: raise top_k"
+    said = [line, words.passes(passes)]
+    if failures and status != Status.SOLVED:
         (which, place), times = failures.most_common(1)[0]
         most = f"what failed most often ({times:,} times): {problem.constraints[which]}, at place {place}"
-        told.insert(1, most)
-    return _told(problem.page, found, passes, status, told)
+        said.insert(1, most)
+    return _solutions(problem.page, found, passes, status, said)
 
 
 def _count(number: int) -> str:
     return "1 solution" if number == 1 else f"{number or 'no'} solutions"
 
 
-def _told(page: Page, found: list[Solution], passes: int, status: Status, told: list[str]) -> Solutions:
+def _solutions(page: Page, found: list[Solution], passes: int, status: Status, said: list[str]) -> Solutions:
     return Solutions(
         tuple(page.write(solution.tokens) for solution in found),
         tuple(solution.tokens for solution in found),
@@ -163,5 +185,5 @@ def _told(page: Page, found: list[Solution], passes: int, status: Status, told: 
         tuple(solution.model_log_prob for solution in found),
         passes,
         status,
-        tuple(told),
+        tuple(said),
     )

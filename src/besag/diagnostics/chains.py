@@ -24,7 +24,6 @@ answers for a chain whose transition matrix is known, are in `mixing.py`. Knows 
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,9 +33,13 @@ import torch
 from numpy.typing import ArrayLike
 
 from besag.arrays import Floats, Ints
-from besag.errors import BesagError, require
-from besag.results.data import json_number
-from besag.results.tables import aligned, wrapped
+from besag.errors import BesagError
+from besag.results import data
+from besag.results.data import describe, json_ready
+from besag.results.grid import Grid
+from besag.results.grid import lines as lines_of
+from besag.results.result import Presented
+from besag.results.status import Status
 from besag.results.words import amount, counted, number
 
 if TYPE_CHECKING:
@@ -47,6 +50,7 @@ LEAST_STEPS = 8  # halves of four
 AGREE = 1.01  # the R-hat below which Vehtari et al. take chains to agree
 SLOWEST = 5  # places in a table
 TAILS = (0.05, 0.95)
+AGREED = "the chains agree; what none of them has seen is not known"
 
 
 class Line(NamedTuple):
@@ -65,7 +69,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Diagnosis:
+class Diagnosis(Presented):
     traces: tuple[Line, ...]
     places: tuple[Line, ...]  # of each place that moved: 1 where its commonest token stands
     still: int  # places whose token never changed in any chain
@@ -107,48 +111,43 @@ class Diagnosis:
             return f"{broken[0].name} cannot be judged: {broken[0].reason}"
         if self.ess < least:
             return f"the chains agree, but {amount(self.ess)} effective draws are few: {least} would be safer"
-        return "the chains agree; what none of them has seen is not known"
+        return AGREED
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it for JSON; what could not be had is None."""
+    @property
+    def status(self) -> Status:
+        """Unsure, unless the chains agree and are worth enough draws."""
+        return Status.OK if self.verdict == AGREED else Status.UNSURE
 
-        def told(line: Line) -> dict[str, Any]:
-            return {name: json_number(x) if isinstance(x, float) else x for name, x in line._asdict().items()}
-
-        return {
-            "chains": self.chains,
-            "steps": self.steps,
-            "warmup": self.warmup,
-            "rhat": json_number(self.rhat),
-            "ess": json_number(self.ess),
-            "verdict": self.verdict,
-            "traces": [told(line) for line in self.traces],
-            "places": [told(line) for line in self.places],
-            "still": self.still,
-        }
-
-    def to_pandas(self) -> DataFrame:
-        """One row a trace or place."""
-        pandas = require("pandas", extra="eval")
-        frame: DataFrame = pandas.DataFrame(self.lines, columns=list(Line._fields)).set_index("name")
-        frame.attrs.update({name: getattr(self, name) for name in ("chains", "steps", "warmup", "still", "verdict")})
-        return frame
-
-    def __repr__(self) -> str:
-        shown = [*self.traces, *self.slowest[:SLOWEST]]
-        rows = [["", "mean", "± error", "sd", "ESS bulk", "tail", "R-hat", "time", ""]]
-        rows += [[line.name, *_cells(line), line.reason] for line in shown]
-        hidden = len(self.places) - min(SLOWEST, len(self.slowest))
-        facts = [
+    @property
+    def facts(self) -> list[str]:
+        """What a reader must know about the numbers, most important first."""
+        shown = min(SLOWEST, len(self.slowest))
+        return [
             self.verdict,
             f"{counted(self.chains, 'chain')} of {counted(self.steps, 'step')}"
             + (f" after {self.warmup:,} left out" if self.warmup else ""),
             *(["one chain: R-hat compares its two halves"] if self.chains == 1 else []),
-            *([f"the slowest {min(SLOWEST, len(self.slowest))} of {len(self.places)} places"] if hidden else []),
+            *([f"the slowest {shown} of {len(self.places)} places"] if len(self.places) > shown else []),
             *([f"{counted(self.still, 'place')} never moved"] if self.still else []),
             "time: autocorrelation time in steps",
         ]
-        return f"{aligned(rows, left=(0, 8))}\n\n{wrapped(facts, shutil.get_terminal_size().columns)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it for JSON; what could not be had is None."""
+        names = ("chains", "steps", "warmup", "rhat", "ess", "verdict", "traces", "places", "still")
+        return dict(json_ready({**self._answers(), **{name: getattr(self, name) for name in names}}))
+
+    def to_pandas(self) -> DataFrame:
+        """One row a trace or place."""
+        names = ("chains", "steps", "warmup", "still", "verdict")
+        about = {name: getattr(self, name) for name in names}
+        return describe(data.frame(self, self.lines, Line._fields).set_index("name"), self, **about)
+
+    def _grids(self) -> list[Grid]:
+        shown = [*self.traces, *self.slowest[:SLOWEST]]
+        head = ("", "mean", "± error", "sd", "ESS bulk", "tail", "R-hat", "time", "")
+        rows = [[line.name, *_cells(line), line.reason] for line in shown]
+        return [Grid(head, lines_of(rows), left=(0, 8))]
 
 
 def diagnose(

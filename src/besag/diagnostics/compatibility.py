@@ -20,44 +20,51 @@ from besag.diagnostics import show
 from besag.engine import Engine
 from besag.errors import require
 from besag.joints import asking, metrics, passes
+from besag.joints.acceleration import warning
 from besag.joints.candidates import Candidates, Kind
 from besag.joints.comparison import usual
 from besag.joints.registry import Construction, construction
 from besag.joints.unaries import Lost, Unaries
 from besag.places.places import find
 from besag.places.positions import Position
+from besag.results.data import describe
+from besag.results.grid import Grid
+from besag.results.result import Presented
+from besag.results.status import Status, together
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Compatibility:
+class Compatibility(Presented):
     incompatibility: float  # Arnold and Press
     own_unary_nll: float  # the model's own, at the text's own tokens; nan where there are none
     joints: Mapping[str, metrics.Metrics]  # label of a construction → its distances, and the rest of its metrics
     shape: tuple[int, int]  # how many tokens at a and at b
     lost: Lost
-    status: str  # "ok", or which constructions did not finish
+    details: Mapping[str, Mapping[str, float | int | str]]  # label → iterations, residual, … of its construction
+    statuses: Mapping[str, Status]  # label → did it finish?
 
     @classmethod
     def of(cls, unaries: Unaries, constructions: Iterable[str | Construction] | None = None) -> Compatibility:
         """By these constructions, or by all of them."""
         measured: dict[str, metrics.Metrics] = {}
-        unfinished: list[str] = []
+        details: dict[str, Mapping[str, float | int | str]] = {}
+        statuses: dict[str, Status] = {}
         for one in usual() if constructions is None else constructions:
             chosen = construction(one) if isinstance(one, str) else one
             built = chosen.build(unaries)
             measured[chosen.label] = metrics.measure(unaries, built)
-            if built.status != "ok":
-                unfinished.append(f"{chosen.label} {built.status}")
+            details[chosen.label], statuses[chosen.label] = built.details, built.status
         return cls(
             incompatibility=passes.incompatibility(unaries),
             own_unary_nll=metrics.own_unary_nll(unaries),
             joints=measured,
             shape=unaries.shape,
             lost=unaries.lost,
-            status="; ".join(unfinished) or "ok",
+            details=details,
+            statuses=statuses,
         )
 
     @property
@@ -69,7 +76,31 @@ class Compatibility:
         """The construction whose conditionals are nearest to the model's."""
         return min(self.joints, key=lambda label: float(getattr(self.joints[label], metric)))
 
+    # ---- what it is
+
+    @property
+    def status(self) -> Status:
+        """ "ok", or that a construction did not converge; which ones, the facts say."""
+        return together(self.statuses.values())
+
+    @property
+    def unfinished(self) -> list[str]:
+        """A sentence for each construction that did not converge."""
+        return [fact for name, one in self.statuses.items() for fact in warning(one, self.details[name], name)]
+
+    @property
+    def unit(self) -> str:
+        return "nats"
+
+    @property
+    def facts(self) -> list[str]:
+        """What a reader must know about the numbers, most important first."""
+        return show.compatibility_facts(self)
+
+    # ---- out of here
+
     def to_dict(self) -> dict[str, Any]:
+        """All of it for JSON."""
         return show.compatibility_dict(self)
 
     def to_pandas(self) -> DataFrame:
@@ -77,11 +108,10 @@ class Compatibility:
         pandas = require("pandas", extra="eval")
         frame: DataFrame = pandas.DataFrame({label: one._asdict() for label, one in self.joints.items()}).T
         frame = frame.rename_axis("construction")
-        frame.attrs.update({"incompatibility": self.incompatibility, "status": self.status})
-        return frame
+        return describe(frame, self, incompatibility=self.incompatibility)
 
-    def __repr__(self) -> str:
-        return show.compatibility_table(self)
+    def _grids(self) -> list[Grid]:
+        return [show.compatibility_grid(self)]
 
 
 def compatibility(

@@ -10,7 +10,7 @@ have none of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -21,13 +21,17 @@ from besag.conditionals.contract import Conditionals
 from besag.diagnostics import plots, show
 from besag.diagnostics.reading import askable
 from besag.engine import Engine, Plan
-from besag.errors import BesagError, require
+from besag.errors import BesagError
 from besag.joints import asking, metrics
 from besag.joints.candidates import THROUGH
 from besag.joints.registry import Construction, construction
 from besag.places.places import find
 from besag.places.reading import read
-from besag.results.words import quoted
+from besag.results import data
+from besag.results.grid import Grid
+from besag.results.result import Presented
+from besag.results.status import Status
+from besag.results.words import dtype_name, quoted
 from besag.vocabulary import Encoded
 
 if TYPE_CHECKING:
@@ -54,7 +58,7 @@ class Cost(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DependenceMap:
+class DependenceMap(Presented):
     text: str
     tokens: tuple[str, ...]  # (n,) as the tokenizer writes them
     positions: tuple[int, ...]  # (n,) special tokens counted
@@ -64,13 +68,26 @@ class DependenceMap:
     candidates: int
     max_distance: int | None
     lost: float  # mass outside the candidates when both places are hidden, averaged over pairs and places
-    status: str  # "ok", or how many joints did not finish
+    details: Mapping[str, int]  # joints, and how many of them are unfinished
     model: str
     dtype: str
 
     @property
     def pairs(self) -> int:
         return int(np.isfinite(self.matrix).sum()) // 2
+
+    @property
+    def status(self) -> Status:
+        return Status.NOT_CONVERGED if self.details["unfinished"] else Status.OK
+
+    @property
+    def unit(self) -> str:
+        return "nats"
+
+    @property
+    def facts(self) -> list[str]:
+        """What a reader must know about the numbers, most important first."""
+        return show.dependence_facts(self)
 
     def top(self, n: int = 10) -> list[Dependence]:
         """The n pairs that depend most on each other, strongest first."""
@@ -88,19 +105,18 @@ class DependenceMap:
 
     def to_pandas(self) -> DataFrame:
         """One row a pair, in the order of the text."""
-        pandas = require("pandas", extra="eval")
         pairs = sorted(self.top(self.pairs), key=lambda pair: pair[:2])
-        frame: DataFrame = pandas.DataFrame(pairs, columns=list(Dependence._fields))
-        names = ("text", "method", "candidates", "lost", "status", "model", "dtype")
-        frame.attrs.update({name: getattr(self, name) for name in names})
-        return frame
+        return data.frame(self, pairs, Dependence._fields, candidates=self.candidates, lost=self.lost)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """A heatmap over the tokens."""
         return plots.dependence(self, ax)
 
-    def __repr__(self) -> str:
-        return show.dependence_table(self)
+    def _title(self) -> list[str]:
+        return [quoted(self.text)]
+
+    def _grids(self) -> list[Grid]:
+        return [show.dependence_grid(self)]
 
 
 def dependence(
@@ -141,9 +157,9 @@ def dependence(
         candidates=candidates,
         max_distance=max_distance,
         lost=float(np.mean([one.lost for one in found])),
-        status=f"{unfinished} of {len(found)} joints did not converge" if unfinished else "ok",
+        details={"joints": len(found), "unfinished": unfinished},
         model=conditionals.name,
-        dtype=str(conditionals.dtype).removeprefix("torch."),
+        dtype=dtype_name(conditionals.dtype),
     )
 
 

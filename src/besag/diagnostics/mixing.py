@@ -23,14 +23,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from besag.arrays import Floats, Ints
-from besag.errors import BesagError
+from besag.errors import BesagError, require
+from besag.results import data
+from besag.results.data import json_ready
+from besag.results.grid import Grid, lines
+from besag.results.plots import BARS, GREY, caption
+from besag.results.result import Presented
+from besag.results.status import Status
 from besag.results.words import counted, number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 EPSILON = 0.25  # the usual one
 LONGEST = 2**40  # steps after which a chain is said not to mix
@@ -40,7 +50,8 @@ ROUNDING = 1e-10
 # ---- seen
 
 
-class Approach(NamedTuple):
+@dataclass(frozen=True, eq=False, repr=False)
+class Approach(Presented):
     """How far the law of the chains at each step is from where they are later."""
 
     distance: Floats  # (S,) total variation
@@ -53,6 +64,51 @@ class Approach(NamedTuple):
         beyond = np.flatnonzero(self.distance > self.floor + epsilon)
         after = int(beyond[-1]) + 1 if len(beyond) else 0
         return after if after < len(self.distance) else None
+
+    @property
+    def status(self) -> Status:
+        """Unsure, where the chains are still on their way at the end."""
+        return Status.OK if self.step() is not None else Status.UNSURE
+
+    @property
+    def facts(self) -> list[str]:
+        """What a reader must know about the distances, most important first."""
+        step = self.step()
+        near = f"within {EPSILON} of the floor"
+        return [
+            f"{near} from step {step:,} on"
+            if step is not None
+            else f"not yet {near} after {len(self.distance):,} steps",
+            f"floor {number(self.floor, 3)}: what {counted(self.chains, 'chain')} that had arrived would show",
+            "total variation from the law of the last half of the steps",
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it for JSON."""
+        return dict(json_ready({**self._answers(), **vars(self), "step": self.step()}))
+
+    def to_pandas(self) -> DataFrame:
+        """One row a step."""
+        rows = {"step": np.arange(len(self.distance)), "distance": self.distance}
+        return data.frame(self, rows, floor=self.floor, chains=self.chains)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The distance over the steps, and the floor it comes down to."""
+        if ax is None:
+            _, ax = require("matplotlib.pyplot", extra="plot").subplots(figsize=(6.4, 3.2), layout="constrained")
+        ax.plot(self.distance, color=BARS[0])
+        ax.axhline(self.floor, color=GREY, linewidth=1, linestyle="--")
+        ax.set_xlabel("step")
+        ax.set_ylabel("total variation")
+        ax.set_ylim(bottom=0)
+        ax.spines[["top", "right"]].set_visible(False)
+        caption(ax, self.facts)
+        return ax
+
+    def _grids(self) -> list[Grid]:
+        shown = np.unique(np.geomspace(1, len(self.distance), 8).astype(int)) - 1
+        rows = [(f"{at:,}", number(float(self.distance[at]), 3)) for at in shown.tolist()]
+        return [Grid(("step", "distance"), lines(rows))]
 
 
 def approach(categories: ArrayLike) -> Approach:
@@ -85,8 +141,8 @@ def _mean_deviation(n: int, p: float) -> float:
 # ---- hitting
 
 
-@dataclass(frozen=True, eq=False)
-class Hitting:
+@dataclass(frozen=True, eq=False, repr=False)
+class Hitting(Presented):
     """When each chain first came there."""
 
     times: Ints  # (C,) in steps; the number of steps seen, where it did not
@@ -108,12 +164,34 @@ class Hitting:
         """The mean of min(time, steps): what can be had without guessing about chains that did not come there."""
         return float(np.minimum(self.times, self.steps).mean())
 
-    def __repr__(self) -> str:
+    @property
+    def status(self) -> Status:
+        """Unsure, where fewer than half of the chains came there."""
+        return Status.OK if math.isfinite(self.median) else Status.UNSURE
+
+    @property
+    def facts(self) -> list[str]:
+        """What a reader must know about the times, most important first."""
         censored = int((~self.hit).sum())
-        missing = f"; {counted(censored, 'chain')} did not come there" if censored else ""
         median = number(self.median, 0) if math.isfinite(self.median) else f"more than {self.steps - 1}"
-        mean = f"mean of min(time, {self.steps}) {number(self.restricted_mean, 1)}"
-        return f"median {median} steps · {mean} · {int(self.hit.sum())} of {counted(len(self.hit), 'chain')}{missing}"
+        return [
+            f"median {median} steps",
+            f"mean of min(time, {self.steps}) {number(self.restricted_mean, 1)}",
+            f"{int(self.hit.sum())} of {counted(len(self.hit), 'chain')}"
+            + (f"; {counted(censored, 'chain')} did not come there" if censored else ""),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it for JSON."""
+        names = ("times", "hit", "steps", "share", "median", "restricted_mean")
+        return dict(json_ready({**self._answers(), **{name: getattr(self, name) for name in names}}))
+
+    def to_pandas(self) -> DataFrame:
+        """One row a chain."""
+        return data.frame(self, {"time": self.times, "hit": self.hit}, steps=self.steps)
+
+    def _grids(self) -> list[Grid]:
+        return []
 
 
 def hitting(states: ArrayLike, when: Callable[[NDArray[np.generic]], ArrayLike] | ArrayLike) -> Hitting:
@@ -146,8 +224,8 @@ def hitting(states: ArrayLike, when: Callable[[NDArray[np.generic]], ArrayLike] 
 # ---- exact
 
 
-@dataclass(frozen=True, eq=False)
-class Mixing:
+@dataclass(frozen=True, eq=False, repr=False)
+class Mixing(Presented):
     """What is exact of a chain with a known transition matrix."""
 
     law: Floats  # (N,) stationary; nan where there are several
@@ -159,14 +237,33 @@ class Mixing:
     reversible: bool  # does the law meet detailed balance?
     reason: str = ""  # why it does not mix
 
-    def __repr__(self) -> str:
+    @property
+    def status(self) -> Status:
+        return Status.NEVER_MIXES if self.reason else Status.OK
+
+    @property
+    def facts(self) -> list[str]:
+        """What a reader must know about the chain, most important first."""
         kind = "reversible" if self.reversible else "not reversible"
         if self.reason:
-            return f"{kind} · it never mixes: {self.reason}"
-        return (
-            f"{kind} · gap {self.gap:.4g}, relaxation time {self.relaxation:,.2f} steps · within {self.epsilon} of its "
-            f"law after {self.time:,.0f} steps, from wherever it begins"
-        )
+            return [kind, f"it never mixes: {self.reason}"]
+        return [
+            kind,
+            f"gap {self.gap:.4g}, relaxation time {self.relaxation:,.2f} steps",
+            f"within {self.epsilon} of its law after {self.time:,.0f} steps, from wherever it begins",
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it for JSON."""
+        return dict(json_ready({**self._answers(), **vars(self)}))
+
+    def to_pandas(self) -> DataFrame:
+        """One row a state: its probability in the long run."""
+        numbers = {name: getattr(self, name) for name in ("gap", "relaxation", "time", "epsilon", "reversible")}
+        return data.frame(self, {"state": np.arange(len(self.law)), "law": self.law}, **numbers)
+
+    def _grids(self) -> list[Grid]:
+        return []
 
 
 def exact_mixing(transition: ArrayLike, epsilon: float = EPSILON) -> Mixing:

@@ -11,8 +11,8 @@ import numpy as np
 
 from besag.diagnostics import show
 from besag.errors import require
-from besag.results.plots import COLOURS, GREY, fonts
-from besag.results.tables import raw, visible, wrapped
+from besag.results.plots import COLOURS, GREY, caption, fonts
+from besag.results.tables import raw, visible
 from besag.results.words import number, quoted
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def rectangles(found: Rectangles, ax: Axes | None) -> Axes:
         f"correlation {number(found.correlation)}",
         found.model,
     ]
-    _title(ax, quoted(found.text), facts, 62)
+    caption(ax, [quoted(found.text), *facts], 62)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
@@ -88,7 +88,7 @@ def dependence(found: DependenceMap, ax: Axes | None) -> Axes:
     bar.outline.set_visible(False)
     bar.set_label("mutual information (nats)", fontsize=9)
     bar.ax.tick_params(labelsize=9, length=2)
-    _title(ax, quoted(found.text), show.dependence_facts(found), int(13 * (side + 1)))
+    caption(ax, [quoted(found.text), *found.facts], int(13 * (side + 1)))
     return ax
 
 
@@ -121,8 +121,3 @@ def _labels(found: DependenceMap) -> list[str]:
         text = visible(found.text[start:end]) if start < end else raw(token)
         shown.append(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
     return shown
-
-
-def _title(ax: Axes, text: str, facts: list[str], width: int) -> None:
-    said = wrapped([text, *facts], width)
-    ax.set_title(said, loc="left", fontsize=9, color=GREY, parse_math=False, fontfamily=fonts())

@@ -35,6 +35,11 @@ from besag.noise import Measuring
 from besag.places.places import Places
 from besag.places.positions import Position
 from besag.reductions import Logit, Row
+from besag.results import data
+from besag.results.grid import Grid
+from besag.results.result import Presented
+from besag.results.status import Status
+from besag.results.words import counted, dtype_name, quoted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +57,7 @@ class Minors(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rectangles:
+class Rectangles(Presented):
     """Minors of one pair of places, or of several pairs of one text with equally many minors each."""
 
     text: str
@@ -125,6 +130,21 @@ class Rectangles:
             return float("nan")
         return float(np.sqrt((per_pair.var(1, ddof=1) / per_pair.shape[1]).sum()) / len(self.pairs))
 
+    # ---- what it is
+
+    @property
+    def status(self) -> Status:
+        return Status.OK  # conditionals without minors are refused
+
+    @property
+    def unit(self) -> str:
+        return "nats"
+
+    @property
+    def facts(self) -> list[str]:
+        """What a reader must know about the numbers, most important first."""
+        return [counted(len(self.deviations), "2 × 2 minor"), f"nats, seed {self.seed}", self.model, self.dtype]
+
     # ---- out of here
 
     def to_dict(self) -> dict[str, Any]:
@@ -142,16 +162,17 @@ class Rectangles:
         }
         places = np.repeat(np.array(self.pairs), sizes, axis=0)
         odds = {"log_odds_a": self.log_odds_a, "log_odds_b": self.log_odds_b, "deviation": self.deviations}
-        frame: DataFrame = pandas.DataFrame({"a": places[:, 0], "b": places[:, 1], **named, **odds})
-        frame.attrs.update({"text": self.text, "seed": self.seed, "model": self.model, "dtype": self.dtype})
-        return frame
+        return data.frame(self, {"a": places[:, 0], "b": places[:, 1], **named, **odds})
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """ω_B against ω_A, a point a minor: on the diagonal where there is a joint."""
         return plots.rectangles(self, ax)
 
-    def __repr__(self) -> str:
-        return show.rectangles_table(self)
+    def _title(self) -> list[str]:
+        return [quoted(self.text), show.rectangles_where(self)]
+
+    def _grids(self) -> list[Grid]:
+        return [show.rectangles_grid(self)]
 
 
 def rectangles(
@@ -182,7 +203,7 @@ def rectangles(
         words={id: conditionals.vocabulary.token(id) for id in ids},
         seed=seed,
         model=conditionals.name,
-        dtype=str(conditionals.dtype).removeprefix("torch."),
+        dtype=dtype_name(conditionals.dtype),
     )
 
 

@@ -1,17 +1,16 @@
-"""Diagnostics in words: the tables of a terminal and dictionaries for JSON.
+"""Diagnostics in words: facts, grids for a terminal and a notebook, dictionaries for JSON.
 
-Knows display widths and what JSON cannot write. Refuses to leave out over what the numbers are averages.
+Refuses to leave out over what the numbers are averages.
 """
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from besag.results.data import json_number
-from besag.results.tables import aligned, raw, wrapped
-from besag.results.words import counted, number, quoted
+from besag.results.data import json_ready
+from besag.results.grid import Grid, Line, lines
+from besag.results.tables import raw
+from besag.results.words import counted, number, percent
 
 if TYPE_CHECKING:
     from besag.diagnostics.compatibility import Compatibility
@@ -23,11 +22,6 @@ FAITHFULNESS = {"gold_forward": "G-KL", "gold_reverse": "G-KL reverse", "gold_js
                 "all_reverse": "A-KL reverse", "all_jsd": "A-JSD"}  # fmt: skip
 
 
-def _block(title: Sequence[str], table: str, facts: Sequence[str]) -> str:
-    width = shutil.get_terminal_size().columns
-    return f"{wrapped(title, width)}\n\n{table}\n\n{wrapped(facts, width)}"
-
-
 def _with_error(value: float, error: float) -> str:
     return number(value, 3) if error != error else f"{number(value, 3)} ± {number(error, 3)}"
 
@@ -36,26 +30,18 @@ def _with_error(value: float, error: float) -> str:
 
 
 def rectangles_dict(found: Rectangles) -> dict[str, Any]:
-    numbers = {
-        "mean": found.mean,
-        "standard_error": found.standard_error,
-        "rms": found.rms,
-        "dependence": found.dependence,
-        "dependence_error": found.dependence_error,
-        "correlation": found.correlation,
-    }
-    return {
+    names = ("mean", "standard_error", "rms", "dependence", "dependence_error", "correlation", "quantiles", "unit",
+             "seed", "model", "dtype")  # fmt: skip
+    whole = {
         "text": found.text,
-        "positions": [list(pair) for pair in found.pairs],
+        "status": found.status,
+        "facts": found.facts,
+        "positions": found.pairs,
         "tokens": [[found.names[at] for at in pair] for pair in found.pairs],
         "minors": len(found.deviations),
-        **{name: json_number(value) for name, value in numbers.items()},
-        "quantiles": {str(share): value for share, value in found.quantiles.items()},
-        "unit": "nats",
-        "seed": found.seed,
-        "model": found.model,
-        "dtype": found.dtype,
+        **{name: getattr(found, name) for name in names},
     }
+    return dict(json_ready(whole))
 
 
 def rectangles_where(found: Rectangles) -> str:
@@ -65,7 +51,7 @@ def rectangles_where(found: Rectangles) -> str:
     return f"a = place {a}, {raw(found.names[a])} · b = place {b}, {raw(found.names[b])}"
 
 
-def rectangles_table(found: Rectangles) -> str:
+def rectangles_grid(found: Rectangles) -> Grid:
     quantiles = " ".join(f"{number(value)}" for value in found.quantiles.values())
     rows = [
         ["mean |D|", _with_error(found.mean, found.standard_error), "0 where the conditionals belong to one joint"],
@@ -74,35 +60,23 @@ def rectangles_table(found: Rectangles) -> str:
         ["mean |log odds ratio|", _with_error(found.dependence, found.dependence_error), "how strongly a and b depend"],
         ["correlation of the sides", number(found.correlation, 3), "1 where they do"],
     ]
-    facts = [counted(len(found.deviations), "2 × 2 minor"), f"nats, seed {found.seed}", found.model, found.dtype]
-    title = [quoted(found.text), rectangles_where(found)]
-    return _block(title, aligned(rows, left=(0, 2)), facts)
+    return Grid((), lines(rows), left=(0, 2))
 
 
 # ---- dependence
 
 
 def dependence_dict(found: DependenceMap) -> dict[str, Any]:
-    return {
-        "text": found.text,
-        "tokens": list(found.tokens),
-        "positions": list(found.positions),
-        "matrix": [[json_number(value) for value in row] for row in found.matrix.tolist()],
-        "unit": "nats",
-        "method": found.method,
-        "candidates": found.candidates,
-        "max_distance": found.max_distance,
-        "lost": found.lost,
-        "status": found.status,
-        "model": found.model,
-        "dtype": found.dtype,
-    }
+    names = ("text", "tokens", "positions", "matrix", "unit", "method", "candidates", "max_distance", "lost", "status",
+             "facts", "details", "model", "dtype")  # fmt: skip
+    return dict(json_ready({name: getattr(found, name) for name in names}))
 
 
 def dependence_facts(found: DependenceMap) -> list[str]:
     near = "" if found.max_distance is None else f" at most {found.max_distance} apart"
+    unfinished = found.details["unfinished"]
     return [
-        *([] if found.status == "ok" else [found.status.upper()]),
+        *([f"{unfinished:,} of {counted(found.pairs, 'joint')} {found.status.upper()}"] if unfinished else []),
         f"mutual information in nats given the rest of the text, {counted(found.pairs, 'pair')}{near}",
         f"{found.method} on {found.candidates} candidates a place, which leave out {found.lost:.1%} of the mass",
         found.model,
@@ -110,42 +84,49 @@ def dependence_facts(found: DependenceMap) -> list[str]:
     ]
 
 
-def dependence_table(found: DependenceMap) -> str:
-    rows = [["", "a", "b", "MI"]]
-    for rank, pair in enumerate(found.top(STRONGEST), 1):
+def dependence_grid(found: DependenceMap) -> Grid:
+    """The pairs that depend most on each other, with a bar each."""
+    strongest = found.top(STRONGEST)
+    most, rows = max((pair.mutual_information for pair in strongest), default=0.0) or 1.0, []
+    for rank, pair in enumerate(strongest, 1):
         a, b = f"{raw(pair.token_a)} ({pair.a})", f"{raw(pair.token_b)} ({pair.b})"
-        rows.append([str(rank), a, b, number(pair.mutual_information, 4)])
-    return _block([quoted(found.text)], aligned(rows, left=(1, 2)), dependence_facts(found))
+        size = max(0.0, pair.mutual_information)
+        rows.append(Line((str(rank), a, b, number(pair.mutual_information, 4)), share=size / most))
+    return Grid(("", "a", "b", "MI"), rows, left=(1, 2), bar=3)
 
 
 # ---- compatibility
 
 
 def compatibility_dict(found: Compatibility) -> dict[str, Any]:
-    return {
-        "incompatibility": json_number(found.incompatibility),
-        "own_unary_nll": json_number(found.own_unary_nll),
-        "outcomes": list(found.shape),
-        "lost": found.lost._asdict(),
-        "unit": "nats",
-        "joints": {
-            label: {name: json_number(value) for name, value in measured._asdict().items()}
-            for label, measured in found.joints.items()
-        },
+    whole = {
         "status": found.status,
+        "facts": found.facts,
+        "incompatibility": found.incompatibility,
+        "own_unary_nll": found.own_unary_nll,
+        "outcomes": found.shape,
+        "lost": found.lost,
+        "unit": found.unit,
+        "joints": found.joints,
+        "details": found.details,
     }
+    return dict(json_ready(whole))
 
 
-def compatibility_table(found: Compatibility) -> str:
-    columns = [name for name in FAITHFULNESS if found.has_gold or not name.startswith("gold")]
-    rows = [["", *(FAITHFULNESS[name] for name in columns)]]
-    for label, measured in found.joints.items():
-        rows.append([label, *(number(getattr(measured, name), 3) for name in columns)])
+def compatibility_facts(found: Compatibility) -> list[str]:
     m, k = found.shape
-    facts = [
-        *([] if found.status == "ok" else [found.status.upper()]),
+    lost = f", which leave out {percent(found.lost.hidden_a)} / {percent(found.lost.hidden_b)} of the mass"
+    return [
+        *found.unfinished,
         f"incompatibility (Arnold-Press) {found.incompatibility:.3g}, 0 iff the conditionals belong to one joint",
-        f"{m:,} × {k:,} tokens",
+        f"{m:,} × {k:,} tokens{lost if max(found.lost.hidden_a, found.lost.hidden_b) >= 5e-4 else ''}",
         "distances of the joints' conditionals from the model's, in nats",
     ]
-    return f"{aligned(rows, left=(0,))}\n\n{wrapped(facts, shutil.get_terminal_size().columns)}"
+
+
+def compatibility_grid(found: Compatibility) -> Grid:
+    columns = [name for name in FAITHFULNESS if found.has_gold or not name.startswith("gold")]
+    rows = [
+        [label, *(number(getattr(measured, name), 3) for name in columns)] for label, measured in found.joints.items()
+    ]
+    return Grid(["", *(FAITHFULNESS[name] for name in columns)], lines(rows), left=(0,))

@@ -24,7 +24,6 @@ from __future__ import annotations
 import io
 import math
 import re
-import shutil
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,10 +35,14 @@ from besag import noise
 from besag.arrays import Floats
 from besag.diagnostics.grams import Grams, Rate, ratio
 from besag.engine import Engine
-from besag.errors import BesagError, require
+from besag.errors import BesagError
 from besag.packed import BROKEN, unpacked
-from besag.results.data import json_number
-from besag.results.tables import aligned, wrapped
+from besag.results import data
+from besag.results.data import from_json, json_ready
+from besag.results.grid import Grid
+from besag.results.grid import lines as lines_of
+from besag.results.result import Presented
+from besag.results.status import Status
 from besag.results.words import amount, counted, number
 from besag.scores import method
 from besag.scores.scoring import Scoring
@@ -75,7 +78,7 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TextReport:
+class TextReport(Presented):
     texts: int
     empty: int  # texts without a word, left out of everything else
     words: int
@@ -90,52 +93,54 @@ class TextReport:
     novelty: tuple[float, ...] | None = None  # of orders 1 … n
     judged: Judged | None = None
 
+    # ---- what it is
+
+    @property
+    def status(self) -> Status:
+        """Partly, where texts were left out or refused by the judge."""
+        left_out = self.empty + (self.judged.refused if self.judged is not None else 0)
+        return Status.PARTLY if left_out else Status.OK
+
+    @property
+    def facts(self) -> list[str]:
+        """What a reader must know about the numbers, most important first."""
+        refused = 0 if self.judged is None else self.judged.refused
+        return [
+            counted(self.texts, "text"),
+            counted(self.words, "word"),
+            *([f"{self.empty} without a word, left out"] if self.empty else []),
+            *([f"the judge gave {counted(refused, 'text')} no probability"] if refused else []),
+        ]
+
+    # ---- out of here
+
     def to_dict(self) -> dict[str, Any]:
+        """All of it for JSON."""
         judged = None
         if self.judged is not None:
-            judged = {
-                "texts": self.judged.texts,
-                "refused": self.judged.refused,
-                "word_nats": json_number(self.judged.word_nats.value),
-                "word_nats_error": json_number(self.judged.word_nats.error),
-                "perplexity": json_number(self.judged.perplexity),
-                "bits_per_character": json_number(self.judged.bits_per_character),
-                "token_perplexity": json_number(self.judged.token_perplexity),
-            }
-        return {
-            "texts": self.texts,
-            "empty": self.empty,
-            "words": self.words,
-            "kinds": self.kinds,
-            "lengths": dict(
-                zip(("mean", "sd", "least", "median", "most"), map(json_number, self.lengths), strict=True)
-            ),
-            "characters": json_number(self.characters),
-            "self_bleu": json_number(self.self_bleu),
-            "compared": self.compared,
-            "distinct": [json_number(value) for value in self.distinct],
-            "novelty": None if self.novelty is None else [json_number(value) for value in self.novelty],
-            "stutter": json_number(self.stutter.value),
-            "stutter_error": json_number(self.stutter.error),
-            "entropy": json_number(self.entropy),
-            "judged": judged,
-        }
+            whole = {**self.judged._asdict(), "perplexity": self.judged.perplexity}
+            nats = whole.pop("word_nats")
+            judged = {**whole, "word_nats": nats.value, "word_nats_error": nats.error}
+        names = ("texts", "empty", "words", "kinds", "characters", "self_bleu", "compared", "distinct", "novelty",
+                 "entropy")  # fmt: skip
+        lengths = dict(zip(("mean", "sd", "least", "median", "most"), self.lengths, strict=True))
+        stutter = {"stutter": self.stutter.value, "stutter_error": self.stutter.error}
+        about = {name: getattr(self, name) for name in names}
+        return dict(json_ready({**self._answers(), **about, "lengths": lengths, **stutter, "judged": judged}))
 
     def to_pandas(self) -> DataFrame:
         """One row with a column a number."""
-        pandas = require("pandas", extra="eval")
         flat: dict[str, Any] = {}
         for name, value in self.to_dict().items():
             if isinstance(value, dict):
-                flat.update({f"{name}_{key}": part for key, part in value.items()})
-            elif isinstance(value, list):
-                flat.update({f"{name}_{order}": part for order, part in enumerate(value, 1)})
-            else:
-                flat[name] = value
-        frame: DataFrame = pandas.DataFrame([flat])
-        return frame
+                flat.update({f"{name}_{key}": from_json(part) for key, part in value.items()})
+            elif isinstance(value, list) and name != "facts":
+                flat.update({f"{name}_{order}": from_json(part) for order, part in enumerate(value, 1)})
+            elif name not in ("status", "facts", "novelty", "judged"):
+                flat[name] = from_json(value)
+        return data.frame(self, [flat])
 
-    def __repr__(self) -> str:
+    def _grids(self) -> list[Grid]:
         mean, sd, least, median, most = self.lengths
         rows = [
             ["words a text", f"{number(mean, 1)} ± {number(sd, 1)}", f"{least:g} to {most:g}, median {median:g}"],
@@ -154,12 +159,7 @@ class TextReport:
             rows.append(["", number(self.judged.bits_per_character), "bits a character"])
             if self.judged.token_perplexity == self.judged.token_perplexity:
                 rows.append(["", amount(self.judged.token_perplexity), "perplexity a token of the judge"])
-        facts = [counted(self.texts, "text"), counted(self.words, "word")]
-        if self.empty:
-            facts.append(f"{self.empty} without a word, left out")
-        if self.judged is not None and self.judged.refused:
-            facts.append(f"the judge gave {counted(self.judged.refused, 'text')} no probability")
-        return f"{aligned(rows, left=(0, 2))}\n\n{wrapped(facts, shutil.get_terminal_size().columns)}"
+        return [Grid((), lines_of(rows), left=(0, 2))]
 
 
 def measure(

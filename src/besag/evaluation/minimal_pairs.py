@@ -17,7 +17,6 @@ what is wrong with a sentence.
 from __future__ import annotations
 
 import math
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,11 +29,15 @@ from besag.arrays import Floats
 from besag.engine import Engine
 from besag.errors import BesagError, nearest, require
 from besag.evaluation.pair_files import MinimalPair, read_pairs
-from besag.results.tables import aligned, wrapped
+from besag.results import data
+from besag.results.data import json_ready
+from besag.results.grid import Grid, Line
+from besag.results.result import Presented
+from besag.results.status import Status, together
+from besag.results.words import counted, dtype_name
 from besag.scores import Method
 from besag.scores import method as method_named
 from besag.scores.scoring import Scoring
-from besag.scores.show import REASONS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,7 +100,7 @@ def minimal_pairs(
     scoring = Scoring(engine.conditionals, how, "tokenizer", "", "", " ", math.e, False, False, None, False)
     sentences = _distinct(given)
     value: dict[str, float] = {}
-    state: dict[str, str] = {}
+    state: dict[str, Status] = {}
     for text, score in zip(sentences, scoring.run(engine, sentences, len(sentences)), strict=True):
         state[text] = score.status
         value[text] = score.total if reduction == "sum" else score.mean
@@ -105,11 +108,11 @@ def minimal_pairs(
         pairs=given,
         good=np.array([value[one.good] for one in given]),
         bad=np.array([value[one.bad] for one in given]),
-        status=tuple(state[one.good] if state[one.good] != "ok" else state[one.bad] for one in given),
+        statuses=tuple(state[one.good] if state[one.good] != "ok" else state[one.bad] for one in given),
         method=how.name,
         reduction=reduction,
         model=engine.conditionals.name,
-        dtype=str(engine.conditionals.dtype).removeprefix("torch."),
+        dtype=dtype_name(engine.conditionals.dtype),
     )
 
 
@@ -129,13 +132,13 @@ def _distinct(pairs: Sequence[MinimalPair]) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MinimalPairs:
+class MinimalPairs(Presented):
     """Every pair with its two scores, and what they say together."""
 
     pairs: tuple[MinimalPair, ...]
     good: Floats  # (n,) score of the acceptable sentence in nats; nan where it has none
     bad: Floats  # (n,)
-    status: tuple[str, ...]  # (n,) "ok", or why a sentence of the pair has no score
+    statuses: tuple[Status, ...]  # (n,) "ok", or why a sentence of the pair has no score
     method: str
     reduction: str
     model: str
@@ -148,7 +151,7 @@ class MinimalPairs:
     def credit(self) -> Floats:
         """(n,) 1, ½ or 0 for each pair; nan where it was not scored."""
         won = (self.good > self.bad) + 0.5 * (self.good == self.bad)
-        return np.where(np.array([one == "ok" for one in self.status]), won, np.nan)
+        return np.where(np.array([one == "ok" for one in self.statuses]), won, np.nan)
 
     # ---- accuracies
 
@@ -181,9 +184,9 @@ class MinimalPairs:
         return self.macro.accuracy
 
     @property
-    def unscored(self) -> dict[str, int]:
+    def unscored(self) -> dict[Status, int]:
         """Status → how many pairs have it."""
-        return dict(Counter(one for one in self.status if one != "ok"))
+        return dict(Counter(one for one in self.statuses if one != "ok"))
 
     @cached_property
     def _members(self) -> dict[tuple[str, str], list[int]]:
@@ -214,22 +217,17 @@ class MinimalPairs:
         return {
             "paradigm": one.paradigm, "pair": one.name, "good": one.good, "bad": one.bad, "good_score": good,
             "bad_score": bad, "difference": good - bad if good != bad else 0.0, "credit": float(self.credit[place]),
-            "status": self.status[place],
+            "status": self.statuses[place],
         }  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the pairs themselves (`table("pair")`), for JSON: nan becomes None."""
-        whole: dict[str, Any] = {
-            "model": self.model, "dtype": self.dtype, "method": self.method, "reduction": self.reduction,
-            **{per: self.table(per) for per in PER[:3]},
-        }  # fmt: skip
-        return {name: _for_json(part) for name, part in whole.items()}
+        """Everything but the pairs themselves (`table("pair")`), for JSON."""
+        about = {name: getattr(self, name) for name in ("model", "dtype", "method", "reduction", "unit")}
+        return dict(json_ready({**self._answers(), **about, **{per: self.table(per) for per in PER[:3]}}))
 
     def to_pandas(self, per: Per = "paradigm") -> DataFrame:
         """`table(per)` as a frame; `frame.attrs` says what was scored and how."""
-        frame: DataFrame = require("pandas", extra="eval").DataFrame(self.table(per))
-        frame.attrs.update(model=self.model, dtype=self.dtype, method=self.method, reduction=self.reduction)
-        return frame
+        return data.frame(self, self.table(per), per=per)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The accuracy of each paradigm with 95 % intervals (± 1.96 standard errors), sorted within its phenomenon."""
@@ -250,8 +248,18 @@ class MinimalPairs:
         ax.set_title(self.model)
         return ax
 
+    @property
+    def status(self) -> Status:
+        return together(self.statuses)
+
+    @property
+    def unit(self) -> str:
+        return "nats"
+
+    @property
     def facts(self) -> list[str]:
-        missing = [f"{count:,} pairs not scored: {REASONS.get(name, name)}" for name, count in self.unscored.items()]
+        """What a reader must know about the accuracies, most important first."""
+        missing = [f"{counted(n, 'pair')} not scored: {status.sentence}" for status, n in self.unscored.items()]
         ties = self.micro.ties
         return [
             f"{MACRO} {percent(self.macro)} ({self.macro.paradigms})",
@@ -259,13 +267,16 @@ class MinimalPairs:
             *([f"{ties:,} ties count half"] if ties else []),
             *missing,
             f"{self.method}, {self.reduction} over tokens",
-            f"{self.model}, {self.dtype}",
+            self.model,
+            self.dtype,
         ]
 
-    def __repr__(self) -> str:
-        lines = [["phenomenon", "paradigms", "pairs", "accuracy (%)"]]
-        lines += [[name, str(one.paradigms), f"{one.pairs:,}", percent(one)] for name, one in self.phenomena.items()]
-        return f"{aligned(lines, left=(0,))}\n\n{wrapped(self.facts(), shutil.get_terminal_size().columns)}"
+    def _grids(self) -> list[Grid]:
+        rows = [
+            Line((name, str(one.paradigms), f"{one.pairs:,}", percent(one)), share=one.accuracy if one.pairs else None)
+            for name, one in self.phenomena.items()
+        ]
+        return [Grid(("phenomenon", "paradigms", "pairs", "accuracy (%)"), rows, left=(0,), bar=3)]
 
 
 def percent(found: Accuracy) -> str:
@@ -299,11 +310,3 @@ def _row(found: Accuracy, paradigms: bool = True) -> dict[str, Any]:
     if not paradigms:
         del row["paradigms"]
     return row
-
-
-def _for_json(part: Any) -> Any:
-    if isinstance(part, list):
-        return [_for_json(one) for one in part]
-    if isinstance(part, dict):
-        return {name: _for_json(one) for name, one in part.items()}
-    return None if isinstance(part, float) and not math.isfinite(part) else part

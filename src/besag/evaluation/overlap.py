@@ -22,13 +22,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag.arrays import Ints
-from besag.errors import BesagError, require
+from besag.errors import BesagError
+from besag.results import data
+from besag.results.data import json_ready
+from besag.results.grid import Grid, Line
+from besag.results.result import Presented
+from besag.results.status import Status
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 LENGTH = 12  # words
 SHORTEST = 4  # words of a text that is looked for at all: shorter ones stand everywhere
+SHOWN = 10  # texts in a table
 BLOCK = 1 << 20  # words looked up at a time
 KNOWN = 1 << 21  # distinct words whose hashes are remembered
 SIEVE = 20  # bits of a hash that are looked at first: most runs of the corpus end there
@@ -59,7 +65,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Overlap:
+class Overlap(Presented):
     texts: int  # compared
     skipped: int  # too short to be looked for
     length: int
@@ -76,15 +82,22 @@ class Overlap:
         return [one._asdict() for one in self.seen]
 
     def to_dict(self) -> dict[str, Any]:
+        """All of it for JSON."""
         about = {name: getattr(self, name) for name in ("texts", "skipped", "length", "words", "documents", "share")}
-        return {**about, "seen": self.table()}
+        return dict(json_ready({**self._answers(), **about, "seen": self.table()}))
 
     def to_pandas(self) -> DataFrame:
         """One row a text that was seen."""
-        frame: DataFrame = require("pandas", extra="eval").DataFrame(self.table(), columns=list(Seen._fields))
-        return frame
+        return data.frame(self, self.table(), Seen._fields, length=self.length)
 
+    @property
+    def status(self) -> Status:
+        """Partly, where texts were too short to be looked for."""
+        return Status.PARTLY if self.skipped else Status.OK
+
+    @property
     def facts(self) -> list[str]:
+        """What a reader must know about the texts seen, most important first."""
         skipped = f"{self.skipped:,} texts of fewer than {SHORTEST} words not looked for"
         return [
             f"{len(self.seen):,} of {self.texts:,} texts seen ({100 * self.share:.2f} %)",
@@ -93,8 +106,9 @@ class Overlap:
             f"in {self.words:,} words of {self.documents:,} documents",
         ]
 
-    def __repr__(self) -> str:
-        return " · ".join(self.facts())
+    def _grids(self) -> list[Grid]:
+        rows = [Line((str(one.place), one.run, one.where), hint=one.text) for one in self.seen[:SHOWN]]
+        return [Grid(("text", "seen", "in"), rows, left=(1, 2))]
 
 
 def overlap(corpus: Iterable[str | tuple[str, str]], texts: Sequence[str], *, length: int = LENGTH) -> Overlap:

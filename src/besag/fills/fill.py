@@ -13,9 +13,8 @@ affordable and says which was used.
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -27,7 +26,8 @@ from besag.conditionals.contract import require_both_sides
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError, nearest
 from besag.fills.beam import beam_search
-from besag.joints import block_show
+from besag.joints import fillings
+from besag.joints.acceleration import warning
 from besag.joints.block import block_joint
 from besag.joints.block_asking import affordable
 from besag.joints.candidates import Candidates, Kind, outcome_ids, read_words, shown
@@ -37,11 +37,15 @@ from besag.places.filling import Filling, filled
 from besag.places.places import Places, find
 from besag.places.tokens import Token
 from besag.reductions import Row
-from besag.results.tables import wrapped
-from besag.results.words import quoted
+from besag.results.data import json_ready
+from besag.results.grid import Grid
+from besag.results.result import Presented
+from besag.results.status import Status
+from besag.results.words import dtype_name, quoted
 from besag.scores.ag_chain import JOINTS, AgChain
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 ENOUGH = 10  # candidates of each mask below which a block is worth less than a search
@@ -56,11 +60,12 @@ class Found(NamedTuple):
     log_probs: Sequence[float]
     how: str
     lost: tuple[float, ...] | None
-    status: str = "ok"
+    status: Status = Status.OK
+    details: Mapping[str, float | int | str] = {}  # nobody writes to the default
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fill:
+class Fill(Presented):
     """The likeliest fillings of the masks of a text, likeliest first; iterate over it, or index it."""
 
     text: str  # as it was given
@@ -68,9 +73,10 @@ class Fill:
     how: str  # over what they are the likeliest, and whether that is certain
     lost: tuple[float, ...] | None  # the mass of each place that was not looked at; None where a beam searched
     method: str
-    status: str  # "ok", or why the numbers are not final
+    status: Status  # "ok", or "not converged"
     model: str
     dtype: str
+    details: Mapping[str, float | int | str] = field(default_factory=dict)  # of the joint: iterations, residual …
 
     @property
     def best(self) -> str:
@@ -78,9 +84,13 @@ class Fill:
         return self.rows[0].text
 
     @property
-    def told(self) -> list[str]:
+    def unit(self) -> str:
+        return "nats"
+
+    @property
+    def facts(self) -> list[str]:
         """What a reader must know about the numbers, most important first."""
-        unfinished = [] if self.status == "ok" else [self.status.upper()]
+        unfinished = warning(self.status, self.details)
         return [*unfinished, self.how, f"method {self.method}", self.model, self.dtype]
 
     def __len__(self) -> int:
@@ -90,33 +100,24 @@ class Fill:
         return self.rows[rank]
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "text": self.text,
-            "fillings": [block_show.record(row) for row in self.rows],
-            "how": self.how,
-            "lost": None if self.lost is None else list(self.lost),
-            "method": self.method,
-            "status": self.status,
-            "unit": "nats",
-            "model": self.model,
-            "dtype": self.dtype,
-        }
+        """All of it for JSON."""
+        names = ("text", "how", "lost", "method", "details", "unit", "model", "dtype")
+        about = {name: getattr(self, name) for name in names}
+        return dict(json_ready({**self._answers(), **about, "fillings": [fillings.record(row) for row in self.rows]}))
 
     def to_pandas(self) -> DataFrame:
         """One row a filling; `frame.attrs` says what the numbers are."""
-        frame = block_show.frame_of(self.rows)
-        frame.attrs.update(
-            {name: getattr(self, name) for name in ("text", "how", "method", "status", "model", "dtype")}
-        )
-        return frame
+        return fillings.frame(self, self.rows)
 
-    def __repr__(self) -> str:
-        width = shutil.get_terminal_size().columns
-        rows = block_show.rows_of([(str(rank), row) for rank, row in enumerate(self.rows, 1)], None, width)
-        return f"{quoted(self.text)}\n\n{rows}\n\n{wrapped(self.told, width)}"
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The probabilities of the fillings as bars, the likeliest on top."""
+        return fillings.plot_fillings(ax, self.rows, [quoted(self.text), *self.facts])
 
-    def _repr_html_(self) -> str:
-        return block_show.page(self.text, self.rows, None, self.told)
+    def _title(self) -> list[str]:
+        return [quoted(self.text)]
+
+    def _grids(self) -> list[Grid]:
+        return [fillings.grid([(str(rank), row) for rank, row in enumerate(self.rows, 1)])]
 
 
 def fill(
@@ -162,7 +163,7 @@ def fill(
         )
         for ids, log_prob in zip(found.ids, found.log_probs, strict=True)
     )
-    return Fill(text, rows, found.how, found.lost, method, found.status, model.name, masks.dtype)
+    return Fill(text, rows, found.how, found.lost, method, found.status, model.name, masks.dtype, found.details)
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,7 @@ class _Masks:
 
     @property
     def dtype(self) -> str:
-        return str(self.engine.conditionals.dtype).removeprefix("torch.")
+        return dtype_name(self.engine.conditionals.dtype)
 
     def compare(self) -> Found:
         model, masks = self.engine.conditionals, len(self.places.at)
@@ -227,14 +228,14 @@ class _Masks:
         pair = joint.unaries
         lost = pair.lost.hidden_a, pair.lost.hidden_b
         if self.seed is None:
-            found = [((best.a.id, best.b.id), best.log_prob) for best in joint.top(self.k)]
+            found = [(best.tokens, best.log_prob) for best in joint.top(self.k)]
         else:
-            found = [((a.id, b.id), joint.log_prob(a, b)) for a, b in joint.sample(self.k, self.seed)]
+            found = [(tokens, joint.log_prob(*tokens)) for tokens in joint.sample(self.k, self.seed)]
         everything = len(outcome_ids(self.engine.conditionals, self.outcomes))
         whole = pair.shape == (everything, everything)
         what = f"all pairs of {everything:,} {self.tokens}" if whole else _sets(pair.shape)
-        ids, log_probs = [pair for pair, _ in found], [log_prob for _, log_prob in found]
-        return Found(ids, log_probs, self.exact(what, lost), lost, joint.status)
+        ids, how = [tuple(token.id for token in tokens) for tokens, _ in found], self.exact(what, lost)
+        return Found(ids, [log_prob for _, log_prob in found], how, lost, joint.status, joint.details)
 
     def several(self) -> Found:
         refuse_method(self.places, self.method)
@@ -247,7 +248,7 @@ class _Masks:
             found = [(tokens, joint.log_prob(*tokens)) for tokens in joint.sample(self.k, self.seed)]
         ids, lost = [tuple(token.id for token in tokens) for tokens, _ in found], joint.lost.hidden
         how = self.exact(_sets([len(part) for part in joint.ids]), lost)
-        return Found(ids, [log_prob for _, log_prob in found], how, lost, joint.status)
+        return Found(ids, [log_prob for _, log_prob in found], how, lost, joint.status, joint.details)
 
     def search(self, width: int) -> Found:
         if self.method not in JOINTS:
@@ -269,9 +270,8 @@ class _Masks:
         return "text tokens" if self.outcomes == "text" else "tokens"
 
     def exact(self, what: str, lost: tuple[float, ...]) -> str:
-        share = block_show.held(lost)
         drawn = "exact" if self.seed is None else f"drawn, seed {self.seed}, from the joint"
-        return f"{drawn} over {what}" + (f", which hold {share} of the mass" if share else "")
+        return f"{drawn} over {what}{fillings.covered(lost)}"
 
 
 def _sets(sizes: Sequence[int]) -> str:

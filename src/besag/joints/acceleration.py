@@ -8,13 +8,15 @@ and the memory with it, so the objective falls at every accepted point, as it do
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from besag.errors import BesagError
+from besag.results.status import Status
+from besag.results.words import counted
 
 MEMORY = 20  # steps combined
 TOLERANCE = {torch.float32: 1e-6, torch.float64: 1e-9}  # of a residual, where none is asked for
@@ -79,8 +81,25 @@ def refuse_nonsense(tolerance: float | None, limit: int) -> None:
         raise BesagError(f"tolerance={tolerance} and limit={limit} must be positive")
 
 
-def convergence(residual: float, tolerance: float, iterations: int) -> str:
-    """The status of an iteration that ended with this residual."""
+class Ended(NamedTuple):
+    status: Status
+    details: dict[str, float | int]
+
+
+def convergence(iterations: int, residual: float, tolerance: float) -> Ended:
+    """How an iteration ended; the tolerance is told where it was not reached."""
+    details: dict[str, float | int] = {"iterations": iterations, "residual": residual}
     if residual <= tolerance:
-        return "ok"
-    return f"not converged: residual {residual:.1e} after {iterations} readings, {tolerance:.0e} wanted"
+        return Ended(Status.OK, details)
+    return Ended(Status.NOT_CONVERGED, {**details, "tolerance": tolerance})
+
+
+def warning(status: Status, details: Mapping[str, float | int | str], of: str = "") -> list[str]:
+    """That the numbers (of a construction) are not final, and how far they came, so that nobody overlooks it."""
+    if status == Status.OK:
+        return []
+    why = ""
+    if "tolerance" in details:  # a construction of somebody else's may know other details
+        readings = counted(int(details["iterations"]), "reading")
+        why = f": residual {float(details['residual']):.1e} after {readings}, {float(details['tolerance']):.0e} wanted"
+    return [f"{of} {status.upper()}{why}".strip()]

@@ -62,7 +62,7 @@ class ArnoldGokhale(Construction):
         if self.paper:
             start = solver.uniform()
             found = fixed_point(solver.step, start, enough=lambda theta, step: False, limit=PAPER_STEPS, memory=0)
-            residual, status = solver.residual(found.theta, found.step), "ok"
+            residual, wanted = solver.residual(found.theta, found.step), math.inf  # so many steps, whatever they reach
         else:
             residuals = [math.inf]
 
@@ -76,8 +76,8 @@ class ArnoldGokhale(Construction):
             start = solver.start(newton=self.newton)
             found = fixed_point(solver.step, start, enough=enough, limit=self.limit, memory=memory)
             residual = residuals[-1] if residuals[-1] <= tolerance else solver.residual(found.theta, found.step)
-            status = convergence(residual, tolerance, found.iterations)
-        return solver.built(found, status, residual)
+            wanted = tolerance
+        return solver.built(found, residual, wanted)
 
     def _log_weights(self, unaries: Unaries) -> tuple[Tensor, Tensor]:
         if self.weights == "uniform":
@@ -149,8 +149,8 @@ class _Solver:
             self.step(theta)
         return self.law((theta - self.last[1]).to(self.row.dtype))
 
-    def built(self, found: Found, status: str, residual: float) -> Built:
+    def built(self, found: Found, residual: float, wanted: float) -> Built:
         marginals = (found.step.image + self.log_weights).to(self.row.dtype)
         m = len(self.row)
-        facts = {"iterations": found.iterations, "residual": residual}
-        return Built(self.normalised(found.theta), marginals[:m], marginals[m:], status, facts)
+        ended = convergence(found.iterations, residual, wanted)
+        return Built(self.normalised(found.theta), marginals[:m], marginals[m:], *ended)

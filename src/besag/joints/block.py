@@ -26,12 +26,18 @@ from besag.joints.acceleration import refuse_nonsense
 from besag.joints.block_ag import LIMIT, TOLERANCE, solve
 from besag.joints.block_asking import ask
 from besag.joints.candidates import Candidates, Kind
-from besag.places.filling import Filling, filled
+from besag.joints.fillings import filled_text, one_each, plot_fillings
+from besag.places.filling import Filling
 from besag.places.places import Places
 from besag.places.tokens import Token, token_id
+from besag.results.grid import Grid
+from besag.results.result import Presented
+from besag.results.status import Status
+from besag.results.words import dtype_name, quoted
 from besag.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 
@@ -80,15 +86,15 @@ def block_joint(
         forced=asked.forced,
         lost=Outside(tuple((1 - asked.hidden).tolist()), tuple(given)),
         status=solved.status,
-        facts={**solved.facts, "sequences": sum(len(held.flatten()) for held in asked.log_held)},
+        details={**solved.details, "sequences": sum(len(held.flatten()) for held in asked.log_held)},
         vocabulary=model.vocabulary,
         model=model.name,
-        dtype=str(model.dtype).removeprefix("torch."),
+        dtype=dtype_name(model.dtype),
     )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BlockJoint:
+class BlockJoint(Presented):
     """p over C_1 × … × C_k, in nats. Places are numbered from 0, in the order in which they were named.
 
     A token may be named as the tokenizer writes it ("▁man"), as a word ("man": the token it would be at that place), or
@@ -100,8 +106,8 @@ class BlockJoint:
     log_probs: NDArray[np.float64]  # (|C_1|, …, |C_k|) log p
     forced: tuple[bool, ...]  # was the text's own token added to the candidates?
     lost: Outside
-    status: str
-    facts: Mapping[str, float | int]  # iterations, residual, objective, sequences
+    status: Status
+    details: Mapping[str, float | int]  # iterations, residual, objective, sequences
     vocabulary: Vocabulary
     model: str
     dtype: str
@@ -111,6 +117,15 @@ class BlockJoint:
     def normalised(self) -> str:
         """Of what p is a probability."""
         return block_show.extent(self)
+
+    @property
+    def unit(self) -> str:
+        return "nats"
+
+    @property
+    def facts(self) -> list[str]:
+        """What a reader must know about the numbers, most important first."""
+        return block_show.facts(self)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -178,26 +193,27 @@ class BlockJoint:
 
     # ---- out of here
 
-    def text(self, tokens: Sequence[str | int]) -> str:
-        """The text with these tokens filled in."""
-        if isinstance(tokens, str) or len(tokens) != len(self):
-            raise BesagError(f"{tokens!r} is not a list of {len(self)} tokens, one for each place")
-        ids = [token_id(self.vocabulary, self.places, i, token) for i, token in enumerate(tokens)]
-        return filled(self.vocabulary, self.places.encoded, self.places.positions, ids)
+    def text(self, *tokens: str | int) -> str:
+        """The text with one token for each place filled in."""
+        return filled_text(self.vocabulary, self.places, tokens)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: every fact, and the 20 likeliest fillings."""
+        """For JSON: all that is known of it, and the 20 likeliest fillings."""
         return block_show.to_dict(self)
 
     def to_pandas(self, n: int = 100) -> DataFrame:
         """The n likeliest fillings, one row each; `frame.attrs` says what the numbers are."""
         return block_show.to_pandas(self, n)
 
-    def __repr__(self) -> str:
-        return block_show.table(self)
+    def plot(self, ax: Axes | None = None, n: int = 10) -> Axes:
+        """The n likeliest fillings as bars, the likeliest on top."""
+        return plot_fillings(ax, self.top(n), [quoted(self.places.encoded.text), *self.facts])
 
-    def _repr_html_(self) -> str:
-        return block_show.html(self)
+    def _title(self) -> list[str]:
+        return [quoted(self.places.encoded.text)]
+
+    def _grids(self) -> list[Grid]:
+        return [block_show.grid(self)]
 
     # ---- tokens and cells
 
@@ -213,12 +229,10 @@ class BlockJoint:
 
     def _filling(self, index: tuple[int, ...]) -> Filling:
         tokens, log_p = self._tokens(index), float(self.log_probs[index])
-        return Filling(tokens, self.text(tokens), log_p, float(np.exp(log_p)))
+        return Filling(tokens, self.text(*tokens), log_p, float(np.exp(log_p)))
 
     def _indices(self, tokens: Sequence[str | int]) -> tuple[int, ...]:
-        if len(tokens) != len(self):
-            raise BesagError(f"log_prob takes {len(self)} tokens, one for each place, not {len(tokens)}: {tokens!r}")
-        return tuple(self._index(i, token) for i, token in enumerate(tokens))
+        return tuple(self._index(i, token) for i, token in enumerate(one_each(tokens, len(self), "log_prob")))
 
     def _index(self, place: int, token: str | int) -> int:
         """Where a token stands among the candidates of a place."""

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from besag.joints.acceleration import Step, convergence, fixed_point
+from besag.results.status import Status
 
 TOLERANCE = 1e-9
 LIMIT = 2000  # steps
@@ -29,8 +30,8 @@ ROUNDING = 1e-13  # of a sum over all cells, relative to its size
 
 class Solved(NamedTuple):
     log_p: Tensor  # (|C_1|, …, |C_k|)
-    status: str
-    facts: Mapping[str, float | int]
+    status: Status
+    details: Mapping[str, float | int]
 
 
 def solve(log_c: Tensor, *, tolerance: float = TOLERANCE, limit: int = LIMIT, constant: float = 0.0) -> Solved:
@@ -45,8 +46,8 @@ def solve(log_c: Tensor, *, tolerance: float = TOLERANCE, limit: int = LIMIT, co
 
     found = fixed_point(block.step, block.start(), enough=enough, limit=limit)
     residual = residuals[-1] if residuals[-1] <= tolerance else block.residual(found.theta, found.step)
-    facts = {"iterations": found.iterations, "residual": residual, "objective": found.step.objective + constant}
-    return Solved(block.joint(found.theta), convergence(residual, tolerance, found.iterations), facts)
+    status, details = convergence(found.iterations, residual, tolerance)
+    return Solved(block.joint(found.theta), status, {**details, "objective": found.step.objective + constant})
 
 
 class _Block:

@@ -12,9 +12,7 @@ Knows which constructions there are and their variants. Refuses to know how any 
 
 from __future__ import annotations
 
-import html as markup
 import math
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,8 +21,11 @@ from typing import TYPE_CHECKING, Any
 from besag.errors import BesagError, nearest, require
 from besag.joints import metrics, pair_plot, pair_show, passes
 from besag.joints.registry import CONSTRUCTIONS, Construction, construction
-from besag.results.data import json_number
-from besag.results.tables import aligned, visible, wrapped
+from besag.results.data import describe, json_ready
+from besag.results.grid import Grid, lines
+from besag.results.result import Presented
+from besag.results.status import Status, together
+from besag.results.tables import visible
 from besag.results.words import amount, exponential, number, percent
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def each(joint: PairJoint, constructions: Iterable[str | Construction] | None = 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(Presented):
     """Joints of the same two places by different constructions; `comparison["ag"]` is one of them."""
 
     joints: tuple[PairJoint, ...]
@@ -82,10 +83,30 @@ class Comparison:
         return found[name]
 
     @property
-    def status(self) -> str:
-        """ "ok", or which constructions did not finish."""
-        unfinished = [joint for joint in self.joints if joint.status != "ok"]
-        return "; ".join(f"{joint.construction.label} {joint.status}" for joint in unfinished) or "ok"
+    def status(self) -> Status:
+        """ "ok", or that a construction did not converge; which ones, the facts say."""
+        return together(joint.status for joint in self.joints)
+
+    @property
+    def text(self) -> str:
+        return self.joints[0].places.encoded.text
+
+    @property
+    def normalised(self) -> str:
+        """Of what every joint is a probability."""
+        return self.joints[0].normalised
+
+    @property
+    def unit(self) -> str:
+        return "nats"
+
+    @property
+    def model(self) -> str:
+        return self.joints[0].model
+
+    @property
+    def dtype(self) -> str:
+        return self.joints[0].dtype
 
     @cached_property
     def incompatibility(self) -> float:
@@ -106,7 +127,7 @@ class Comparison:
         nothing = dict.fromkeys(rows[0])
         return [
             *rows,
-            {**nothing, "construction": OWN, "unary_nll": own, "unary_ppl": exponential(own), "status": "ok"},
+            {**nothing, "construction": OWN, "unary_nll": own, "unary_ppl": exponential(own), "status": Status.OK},
         ]
 
     @property
@@ -116,61 +137,49 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: the rows, and what they are about."""
+        return dict(json_ready({**self._answers(), **self._about(), "rows": self.rows}))
+
+    def _about(self) -> dict[str, Any]:
         first = self.joints[0]
         return {
-            "text": first.places.encoded.text,
-            "positions": [int(at) for at in first.places.positions],
-            "gold": None if first.gold is None else [str(token) for token in first.gold[:2]],
-            "normalised": first.normalised,
-            "lost": first.lost._asdict(),
-            "incompatibility": json_number(self.incompatibility),
-            "status": self.status,
-            "unit": "nats",
-            "model": first.model,
-            "dtype": first.dtype,
-            "rows": [{name: _json(value) for name, value in row.items()} for row in self.rows],
+            **{name: getattr(self, name) for name in ("text", "normalised", "unit", "model", "dtype")},
+            "positions": first.places.positions,
+            "gold": None if first.gold is None else first.gold.tokens,
+            "lost": first.lost,
+            "incompatibility": self.incompatibility,
         }
 
     def to_pandas(self) -> DataFrame:
         """One row a construction; `frame.attrs` says what the numbers are."""
-        pandas = require("pandas", extra="eval")
-        frame: DataFrame = pandas.DataFrame(self.rows).set_index("construction")
+        frame = require("pandas", extra="eval").DataFrame(self.rows).set_index("construction")
         whole = ("rank", "iterations") if self.joints[0].gold else ("iterations",)
         frame = frame.astype(dict.fromkeys(whole, "Int64"))
-        frame.attrs.update({name: value for name, value in self.to_dict().items() if name != "rows"})
-        return frame
+        return describe(frame, self, **json_ready(self._about()))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Bars: P-NLL and U-NLL of every construction, or, without a text of its own, A-KL and mutual information."""
         return pair_plot.bars(self, ax)
 
-    def __repr__(self) -> str:
-        width, first = shutil.get_terminal_size().columns, self.joints[0]
-        shown = aligned(self._cells(), left=(0,) if first.gold else (0, 1))
-        title, facts = wrapped(pair_show.title(first), width), wrapped([*self.facts(), BEST], width)
-        return f"{title}\n\n{shown}\n\n{facts}"
-
-    def _repr_html_(self) -> str:
-        head, *rows = ([markup.escape(cell) for cell in row] for row in self._cells())
-        names = "".join(f"<th>{name}</th>" for name in head)
-        lines = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-        return (
-            f'<div dir="auto">{markup.escape(" · ".join(pair_show.title(self.joints[0])))}</div>'
-            f"<table><thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table>"
-            f'<div style="opacity:.75;font-size:85%">{markup.escape(" · ".join([*self.facts(), BEST]))}</div>'
-        )
-
+    @property
     def facts(self) -> list[str]:
         """What a reader must know about the rows, most important first."""
         first, measured = self.joints[0], f"{self.incompatibility:.3g}"
         return [
-            *(fact for joint in self.joints for fact in pair_show.warning(joint)),
+            *(fact for joint in self.joints for fact in pair_show.warnings(joint)),
             f"probabilities of {first.normalised}",
             "incompatibility of the model's conditionals (Arnold-Press) "
             + ("not measured: one of them is 0" if measured == "nan" else measured),
             first.model,
             first.dtype,
+            BEST,
         ]
+
+    def _title(self) -> list[str]:
+        return pair_show.title(self.joints[0])
+
+    def _grids(self) -> list[Grid]:
+        head, *rows = self._cells()
+        return [Grid(head, lines(rows), left=(0,) if self.joints[0].gold else (0, 1))]
 
     def _cells(self) -> list[list[str]]:
         """What a reader is shown: the columns that matter most, the best of each marked."""
@@ -198,8 +207,8 @@ def _row(joint: PairJoint) -> dict[str, Any]:
         "log_prob": joint.gold.log_prob if joint.gold else None,
         "top": f"{visible(top.a)} {visible(top.b)}",
         "top_prob": top.prob,
-        "iterations": joint.built.facts.get("iterations"),
-        "residual": joint.built.facts.get("residual"),
+        "iterations": joint.details.get("iterations"),
+        "residual": joint.details.get("residual"),
         "status": joint.status,
     }
 
@@ -213,7 +222,3 @@ def _shown(name: str, value: float | int | str | None, best: float | None) -> st
     if isinstance(value, int):
         return f"{value:,}{mark}"
     return (amount(value) if name.endswith("ppl") else number(value, 3)) + mark
-
-
-def _json(value: Any) -> Any:
-    return json_number(value) if isinstance(value, float) else value

@@ -63,7 +63,7 @@ class Pivoted(Construction):
         )
         law = JointLaw("a", torch.zeros_like(unaries.hidden_a), column)
         pivots = " ".join(str(id) for id in unaries.ids_a[chosen.cpu().numpy()])
-        return Built(law, passes.marginal_a(unaries, law), column, facts={"pivot": pivots, "spread": spread})
+        return Built(law, passes.marginal_a(unaries, law), column, details={"pivot": pivots, "spread": spread})
 
     def _likely(self, unaries: Unaries) -> Tensor:
         """(m,) how likely each token is as a pivot, in logs."""

@@ -17,7 +17,7 @@ from besag.joints.pair import PairJoint
 from besag.joints.registry import CONSTRUCTIONS, Construction, construction
 from besag.places.places import Places
 from besag.places.tokens import token_ids
-from besag.results.words import quoted
+from besag.results.words import dtype_name, quoted
 
 BLOCKS = "ag"  # the one construction of three places and more
 
@@ -59,7 +59,7 @@ def pair_joint(
     if candidates == "auto":
         candidates = automatic(model, places)
     found = unaries(engine, places, outcomes=outcomes, candidates=candidates)
-    dtype = str(model.dtype).removeprefix("torch.")
+    dtype = dtype_name(model.dtype)
     return PairJoint.build(places, found, how, vocabulary=model.vocabulary, model=model.name, dtype=dtype)
 
 

@@ -9,10 +9,10 @@ is made except by `matrix` and `conditionals`, which say so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -24,13 +24,17 @@ from besag.checks import whole_number
 from besag.errors import BesagError, nearest
 from besag.joints import pair_plot, pair_show, passes
 from besag.joints.comparison import Comparison
+from besag.joints.fillings import filled_text, one_each
 from besag.joints.law import EVERYTHING, Index
 from besag.joints.metrics import Metrics, measure
 from besag.joints.registry import Built, Construction
 from besag.joints.unaries import Lost, Unaries
-from besag.places.filling import filled
+from besag.places.filling import Filling
 from besag.places.places import Places
 from besag.places.tokens import Token, token_id
+from besag.results.grid import Grid
+from besag.results.result import Presented
+from besag.results.status import Status
 from besag.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -40,15 +44,22 @@ if TYPE_CHECKING:
 MOST_CELLS = 2**28
 
 
-class Pair(NamedTuple):
-    a: Token
-    b: Token
-    log_prob: float  # nats
-    prob: float
+class Pair(Filling):
+    """Tokens for both places of a text, and their joint probability."""
+
+    __slots__ = ()
+
+    @property
+    def a(self) -> Token:
+        return self.tokens[0]
+
+    @property
+    def b(self) -> Token:
+        return self.tokens[1]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PairJoint:
+class PairJoint(Presented):
     """q over the m outcomes of place a and the k outcomes of place b, in nats.
 
     A token may be named as the tokenizer writes it ("▁man"), as a word ("man": the token it would be at that place), or
@@ -88,8 +99,17 @@ class PairJoint:
         return self.construction.name
 
     @property
-    def status(self) -> str:
+    def status(self) -> Status:
         return self.built.status
+
+    @property
+    def unit(self) -> str:
+        return "nats"
+
+    @cached_property
+    def details(self) -> Mapping[str, float | int | str]:
+        """What the construction says of its work: iterations, residual, pivot (as tokens), spread."""
+        return pair_show.details(self)
 
     @cached_property
     def normalised(self) -> str:
@@ -106,14 +126,16 @@ class PairJoint:
         """The text's own two tokens, where it has them."""
         return None if self.unaries.gold is None else self._pair(*self.unaries.gold)
 
+    @property
     def facts(self) -> list[str]:
         """What a reader must know about the numbers, most important first."""
         return pair_show.facts(self)
 
     # ---- the numbers
 
-    def log_prob(self, x: str | int, y: str | int) -> float:
-        """log q(a = x, b = y)."""
+    def log_prob(self, *tokens: str | int) -> float:
+        """log q of one token for each of the two places."""
+        x, y = one_each(tokens, 2, "log_prob")
         return self._log_q(self._index(0, x), self._index(1, y))
 
     @cached_property
@@ -185,13 +207,12 @@ class PairJoint:
 
     # ---- out of here
 
-    def text(self, x: str | int, y: str | int) -> str:
-        """The text with these two tokens filled in."""
-        ids = [token_id(self.vocabulary, self.places, side, token) for side, token in enumerate((x, y))]
-        return filled(self.vocabulary, self.places.encoded, self.places.positions, ids)
+    def text(self, *tokens: str | int) -> str:
+        """The text with one token for each of the two places filled in."""
+        return filled_text(self.vocabulary, self.places, tokens)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: every fact, and the 20 likeliest pairs."""
+        """For JSON: all that is known of it, and the 20 likeliest pairs."""
         return pair_show.to_dict(self)
 
     def to_pandas(self, n: int = 100) -> DataFrame:
@@ -202,11 +223,11 @@ class PairJoint:
         """q over the n likeliest tokens of each place as a heatmap, with the marginals on its sides."""
         return pair_plot.draw(self, ax, whole_number(n, "n"))
 
-    def __repr__(self) -> str:
-        return pair_show.table(self)
+    def _title(self) -> list[str]:
+        return pair_show.title(self)
 
-    def _repr_html_(self) -> str:
-        return pair_show.html(self)
+    def _grids(self) -> list[Grid]:
+        return [pair_show.grid(self)]
 
     # ---- tokens and cells
 
@@ -220,7 +241,7 @@ class PairJoint:
     def _pair(self, x: int, y: int) -> Pair:
         log_q = self._log_q(x, y)
         [a], [b] = self._tokens(0, [x]), self._tokens(1, [y])
-        return Pair(a, b, log_q, float(np.exp(log_q)))
+        return Pair((a, b), self.text(a, b), log_q, float(np.exp(log_q)))
 
     def _cells(self, x: Index = EVERYTHING, y: Index = EVERYTHING) -> NDArray[np.float64]:
         return _numpy(self.built.law.cells(self.unaries, x, y))

@@ -6,7 +6,6 @@ marginals, so what is shown is a corner of the joint; the caption says how much 
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from besag.errors import require
 from besag.joints import pair_show
-from besag.results.plots import COLOURS, GREY, fonts
+from besag.results.plots import BARS, COLOURS, GREY, caption, columns, fonts
 from besag.results.tables import raw
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from besag.joints.comparison import Comparison
     from besag.joints.pair import PairJoint
 
-BARS = "#d9856a", "#8a8a8a"
 SIDE, GAP = 0.2, 0.012  # the bars of a marginal beside the heatmap and the space before them, in its own size
 SMALL = 7.5  # points
 MARGIN = 0.1  # inches around a figure made here
@@ -58,8 +56,8 @@ def draw(joint: PairJoint, ax: Axes | None, n: int) -> Axes:
         tick.set(rotation=45, ha="right", rotation_mode="anchor")
     ax.spines[:].set_visible(False)
     above = _sides(ax, *(np.exp(marginal[at]) for marginal, at in zip(joint.marginals, (x, y), strict=True)))
-    facts = pair_show.facts(joint)[:-4]
-    _caption(ax, [pair_show.title(joint)[0], *facts, f"{cells.sum():.1%} of it is shown"], above)
+    facts = joint.facts[:-4]
+    caption(above, [pair_show.title(joint)[0], *facts, f"{cells.sum():.1%} of it is shown"], columns(ax))
     return ax
 
 
@@ -130,11 +128,5 @@ def bars(comparison: Comparison, ax: Axes | None) -> Axes:
         ax.legend(**style)
     else:
         own.legend(loc="outside lower center", ncols=2, **style)
-    _caption(ax, [pair_show.title(comparison.joints[0])[0], *comparison.facts()])
+    caption(ax, [pair_show.title(comparison.joints[0])[0], *comparison.facts])
     return ax
-
-
-def _caption(ax: Axes, facts: list[str], above: Axes | None = None) -> None:
-    width = int(13 * ax.get_window_extent().width / ax.figure.dpi)
-    said = "\n".join(textwrap.wrap(" · ".join(facts), max(width, 30)))
-    (above or ax).set_title(said, loc="left", fontsize=9, color=GREY, parse_math=False, fontfamily=fonts())

@@ -12,14 +12,15 @@ from torch import Tensor
 from besag.joints.law import JointLaw
 from besag.joints.unaries import Unaries
 from besag.registry import Named, Registry
+from besag.results.status import Status
 
 
 class Built(NamedTuple):
     law: JointLaw  # normalised
     log_u: Tensor  # (m,) the log marginal of a
     log_v: Tensor  # (k,) of b
-    status: str = "ok"  # or why the numbers are not final: "not converged: …"
-    facts: Mapping[str, float | int | str] = {}  # iterations, residual, pivot, spread …; nobody writes to the default
+    status: Status = Status.OK  # or "not converged"
+    details: Mapping[str, float | int | str] = {}  # iterations, residual, pivot, spread …; nobody writes to the default
 
 
 @dataclasses.dataclass(frozen=True)

@@ -53,10 +53,9 @@ class Stationary(Construction):
         )
         residual, log_v = found.step.change, torch.log_softmax(found.theta, 0)
         log_u = _given_b(unaries, log_v)
-        status = convergence(residual, tolerance, found.iterations)
-        facts = {"iterations": found.iterations, "residual": residual}
+        ended = convergence(found.iterations, residual, tolerance)
         mean_v = torch.logaddexp(log_v, found.step.image) - math.log(2)
-        return Built(JointLaw("sum", log_u, log_v), log_u, mean_v, status, facts)
+        return Built(JointLaw("sum", log_u, log_v), log_u, mean_v, *ended)
 
     def _step(self, unaries: Unaries, theta: Tensor) -> Step:
         log_v = torch.log_softmax(theta, 0)

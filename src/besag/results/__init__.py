@@ -1,1 +1,1 @@
-"""How results tell themselves: words, aligned tables, colours, data."""
+"""How results tell themselves: their status, words, aligned tables, pages, colours, data."""

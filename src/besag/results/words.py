@@ -36,3 +36,19 @@ def percent(prob: float) -> str:
 def exponential(x: float) -> float:
     """exp(x), infinite where it leaves the range of a float."""
     return math.inf if x > 709.0 else math.exp(x)
+
+
+def detail(name: str, value: float | int | str) -> str:
+    """A number that belongs to the work done, with its name: "residual 3.1e-07", "iterations 1,204"."""
+    shown = f"{value:.2g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{name.replace('_', ' ')} {shown}"
+
+
+def passes(n: int) -> str:
+    """So many forward passes."""
+    return f"{n:,} forward {'pass' if n == 1 else 'passes'}"
+
+
+def dtype_name(dtype: object) -> str:
+    """The precision of a network without the name of the package: "float32"."""
+    return str(dtype).removeprefix("torch.")

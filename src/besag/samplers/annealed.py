@@ -23,13 +23,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.results import data
+from besag.results.data import json_ready
+from besag.results.grid import Grid, lines
+from besag.results.result import Presented
+from besag.results.status import Status
+from besag.results.words import counted, number, passes
 from besag.samplers.drawing import Drawing, draw
 from besag.samplers.kernel import Canvas, Noise, refuse_no_places
 from besag.samplers.kernels.energy import EnergyName, energies, refuse_cold, refuse_unknown, text_places
@@ -46,9 +52,12 @@ from besag.samplers.kernels.proposals import (
     sentence_energy,
 )
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
-@dataclass(frozen=True)
-class LogZ:
+
+@dataclass(frozen=True, repr=False)
+class LogZ(Presented):
     """log Σ_x exp(−E(x)/T), estimated, and how well."""
 
     estimate: float
@@ -62,11 +71,36 @@ class LogZ:
     energy_temperature: float
     confidence: float
 
-    def __str__(self) -> str:
-        return (
-            f"log Z {self.estimate:.2f} nats, {self.confidence:.0%} interval {self.low:.2f} to {self.high:.2f} · "
-            f"effective sample size {self.ess:.1f} of {self.chains} · {self.passes:,} passes"
-        )
+    @property
+    def status(self) -> Status:
+        """Unsure where no chain found a sentence of any weight."""
+        return Status.OK if math.isfinite(self.estimate) else Status.UNSURE
+
+    @property
+    def unit(self) -> str:
+        return "nats"
+
+    @property
+    def facts(self) -> list[str]:
+        """What a reader must know about the estimate, most important first."""
+        return [
+            *([] if self.status.fine else [self.status.sentence]),
+            f"{self.confidence:.0%} interval {number(self.low)} to {number(self.high)}",
+            f"effective sample size {number(self.ess, 1)} of {counted(self.chains, 'chain')}",
+            f"energy {self.energy} at temperature {self.energy_temperature:g}",
+            passes(self.passes),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it for JSON."""
+        return dict(json_ready({**self._answers(), "unit": self.unit, **vars(self)}))
+
+    def to_pandas(self) -> DataFrame:
+        """One row with a column a number."""
+        return data.frame(self, [vars(self)])
+
+    def _grids(self) -> list[Grid]:
+        return [Grid((), lines([("log Z", f"{number(self.estimate)} ± {number(self.se)} nats")]), left=(0, 1))]
 
 
 class LogProbability(NamedTuple):

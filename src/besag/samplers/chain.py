@@ -5,7 +5,6 @@ Knows texts and tables. How the numbers came about is the kernels' knowledge.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from besag.errors import BesagError, nearest, require
-from besag.results.data import json_number
-from besag.results.tables import aligned, wrapped
+from besag.errors import BesagError, nearest
+from besag.results import data
+from besag.results.data import json_ready
+from besag.results.grid import Grid, lines
+from besag.results.result import Presented
+from besag.results.status import Status
 from besag.results.words import counted
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ SUMMED = (*COUNTED, "log_prob")  # over steps; of other numbers a chain's mean i
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Chain:
+class Chain(Presented):
     """C chains of one kernel. Iterate over it, or index it, for the texts."""
 
     texts: tuple[str, ...]  # (C,) where they are now
@@ -56,11 +58,19 @@ class Chain:
         return np.asarray(np.nansum(self.numbers["passes"], 1), np.int64)
 
     @property
-    def told(self) -> list[str]:
+    def hidden(self) -> int:
+        """Places that are still hidden, in all chains together."""
+        return sum(token == self.mask for tokens in self.tokens for token in tokens)
+
+    @property
+    def status(self) -> Status:
+        return Status.HIDDEN if self.hidden else Status.OK
+
+    @property
+    def facts(self) -> list[str]:
         """What a reader must know, most important first."""
-        passes = self.passes
+        passes, hidden = self.passes, self.hidden
         spent = f"{passes.min():,}" if passes.min() == passes.max() else f"{passes.min():,} to {passes.max():,}"
-        hidden = sum(token == self.mask for tokens in self.tokens for token in tokens)
         return [
             self.kernel, self.law,
             *([f"{counted(self.unknown, 'SHOWN TOKEN').upper()} UNKNOWN TO THE MODEL"] if self.unknown else []),
@@ -88,31 +98,18 @@ class Chain:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "template": self.template,
-            "chains": [
-                {
-                    "text": text,
-                    "tokens": list(self.tokens[at]),
-                    "steps": int(self.steps[at]),
-                    **{name: json_number(value) for name, value in self.summary(at).items()},
-                }
-                for at, text in enumerate(self.texts)
-            ],
-            "kernel": self.kernel,
-            "law": self.law,
-            "seed": self.seed,
-            "model": self.model,
-            "dtype": self.dtype,
-        }
+        """All of it for JSON but the steps in between."""
+        chains = [
+            {"text": text, "tokens": self.tokens[at], "steps": self.steps[at], **self.summary(at)}
+            for at, text in enumerate(self.texts)
+        ]
+        about = {name: getattr(self, name) for name in ("template", "kernel", "law", "seed", "model", "dtype")}
+        return dict(json_ready({**self._answers(), **about, "chains": chains}))
 
     def to_pandas(self) -> DataFrame:
         """One row a chain; `frame.attrs` says what was run."""
-        pandas = require("pandas", extra="eval")
         rows = [{"chain": at, "text": text, **self.summary(at)} for at, text in enumerate(self.texts)]
-        frame: DataFrame = pandas.DataFrame(rows)
-        frame.attrs.update({name: getattr(self, name) for name in ("kernel", "law", "seed", "model", "dtype")})
-        return frame
+        return data.frame(self, rows)
 
     def diagnose(self, number: str | None = None, burn_in: int = 0) -> Diagnosis:
         """Effective sample size, split R-hat and autocorrelation of one of `numbers`; of the energy if there is one.
@@ -146,7 +143,5 @@ class Chain:
         kept = {"tokens": tokens, "steps": self.kept_steps[: len(tokens)]} if tokens else {}
         return plot_chain(self.numbers, title=self.kernel, **kept)  # type: ignore[arg-type]
 
-    def __repr__(self) -> str:
-        width = shutil.get_terminal_size().columns
-        rows = [[str(at), text] for at, text in enumerate(self.texts)]
-        return f"{aligned(rows, left=(1,))}\n\n{wrapped(self.told, width)}"
+    def _grids(self) -> list[Grid]:
+        return [Grid((), lines([(str(at), text) for at, text in enumerate(self.texts)]), left=(1,))]

@@ -7,23 +7,74 @@ estimate. A probability of token sequences, given the length, as that of the sco
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from besag.engine import Engine
 from besag.errors import BesagError
-from besag.results.words import quoted
+from besag.results import data
+from besag.results.data import json_ready
+from besag.results.grid import Grid, lines
+from besag.results.result import Presented
+from besag.results.status import Status
+from besag.results.words import dtype_name, meaning, number, quoted
 from besag.samplers.annealed import LogZ, log_partition, log_probability
 from besag.samplers.sheet import allowed_tokens, template
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
-class Normalised(NamedTuple):
+
+@dataclass(frozen=True, repr=False)
+class Normalised(Presented):
+    """log p(x) of one text, with the interval that comes of log Z."""
+
     text: str
     log_prob: float  # nats
     low: float  # of the interval, which is log Z's
     high: float
     log_z: LogZ
+    within: str | None  # the template whose fillings Z is over; None: all sequences of the text's length
+    model: str
+    dtype: str
+
+    @property
+    def status(self) -> Status:
+        return self.log_z.status
+
+    @property
+    def normalised(self) -> str:
+        """Of what it is a probability."""
+        return "token sequences of this length" if self.within is None else f"the fillings of {quoted(self.within)}"
+
+    @property
+    def unit(self) -> str:
+        return "nats"
+
+    @property
+    def facts(self) -> list[str]:
+        """What a reader must know about the number, most important first."""
+        return [meaning(self.normalised), *self.log_z.facts, self.model, self.dtype]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it for JSON."""
+        names = ("text", "log_prob", "low", "high", "unit", "normalised", "within", "model", "dtype")
+        about = {name: getattr(self, name) for name in names}
+        return dict(json_ready({**self._answers(), **about, "log_z": self.log_z.to_dict()}))
+
+    def to_pandas(self) -> DataFrame:
+        """One row: the text, its log-probability and the interval."""
+        row = {"text": self.text, "log_prob": self.log_prob, "low": self.low, "high": self.high}
+        return data.frame(self, [{**row, "log_z": self.log_z.estimate, "se": self.log_z.se, "ess": self.log_z.ess}])
+
+    def _title(self) -> list[str]:
+        return [quoted(self.text)]
+
+    def _grids(self) -> list[Grid]:
+        rows = [("log p", f"{number(self.log_prob)} nats"), ("interval", f"{number(self.low)} to {number(self.high)}")]
+        return [Grid((), lines([*rows, ("log Z", number(self.log_z.estimate))]), left=(0, 1))]
 
 
 def normalise(engine: Engine, texts: Sequence[str], within: str | None = None, **options: Any) -> list[Normalised]:
@@ -47,5 +98,6 @@ def normalise(engine: Engine, texts: Sequence[str], within: str | None = None, *
         if length not in partitions:
             partitions[length] = log_partition(engine, canvas, **options)
         estimate, low, high = (float(part[0]) for part in log_probability(engine, canvas, ids, partitions[length]))
-        found.append(Normalised(text, estimate, low, high, partitions[length]))
+        known = partitions[length], within, model.name, dtype_name(model.dtype)
+        found.append(Normalised(text, estimate, low, high, *known))
     return found

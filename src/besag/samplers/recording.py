@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from besag.errors import BesagError, require
-from besag.results.data import json_number
+from besag.results.data import json_ready
 from besag.samplers.kernel import Info
 from besag.samplers.run import read, restore, save
 
@@ -108,7 +108,9 @@ class Recording:
 
     def _write(self, rows: list[dict[str, Any]]) -> None:
         if not self.parquet:
-            self.file.writelines(json.dumps(_finite(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+            self.file.writelines(
+                json.dumps(json_ready(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows
+            )
             return
         self.rows += rows
         if len(self.rows) >= GROUP and rows[0]["step"] > 0:  # the first group sets the columns; step 0 has no numbers
@@ -156,10 +158,6 @@ def _step(line: bytes) -> Any:
         return json.loads(line)["step"] if line.endswith(b"\n") else None
     except (ValueError, KeyError, TypeError):
         return None
-
-
-def _finite(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: json_number(value) if isinstance(value, float) else value for name, value in row.items()}
 
 
 def _number(value: Any) -> Any:

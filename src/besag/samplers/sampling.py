@@ -24,7 +24,7 @@ from besag.engine import Engine
 from besag.errors import BesagError
 from besag.noise import Sampling
 from besag.places.positions import Position
-from besag.results.words import quoted
+from besag.results.words import dtype_name, quoted
 from besag.samplers.chain import Chain
 from besag.samplers.kernel import Kernel, Noise
 from besag.samplers.kernel import kernel as kernel_named
@@ -224,6 +224,6 @@ def _chain(
         law=kernel.told_law,
         seed=seed,
         model=engine.conditionals.name,
-        dtype=str(engine.conditionals.dtype).removeprefix("torch."),
+        dtype=dtype_name(engine.conditionals.dtype),
         mask=vocabulary.mask_token or "",
     )

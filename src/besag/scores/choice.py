@@ -7,22 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from besag.engine import Engine
 from besag.errors import BesagError, nearest
+from besag.results import data
+from besag.results.data import json_ready
+from besag.results.grid import Grid, Line
+from besag.results.plots import bars
+from besag.results.result import Presented
+from besag.results.status import Status
+from besag.results.words import meaning, number, percent
 from besag.scores.registry import Method
 from besag.scores.score import Score
 from besag.scores.scoring import score as scored
-from besag.scores.show import REASONS
 from besag.vocabulary import Vocabulary
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
-@dataclass(frozen=True)
-class Choice:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Choice(Presented):
     """Options by value, best first. `shares` are the values renormalised over these options: comparable only here."""
 
     options: tuple[str, ...]
@@ -43,7 +53,7 @@ class Choice:
             raise BesagError(f"reduction={reduction!r}: a choice compares one number an option, by 'sum' or 'mean'")
         for option, score in zip(options, scores, strict=True):
             if score.status != "ok":
-                raise BesagError(f"the option {option!r} cannot be scored: {REASONS[score.status]}")
+                raise BesagError(f"the option {option!r} cannot be scored: {score.status.sentence}")
         values = np.array([score.total if reduction == "sum" else score.mean for score in scores])
         order = np.argsort(-values, kind="stable")
         return cls(tuple(options[i] for i in order), values[order], tuple(scores[i] for i in order), of, reduction)
@@ -58,24 +68,82 @@ class Choice:
         weights = self.scores[0].base ** (self.values - self.values.max())
         return np.asarray(weights / weights.sum())
 
-    def to_dict(self) -> dict[str, Any]:
-        rows = zip(self.options, self.values.tolist(), self.shares.tolist(), strict=True)
-        first = self.scores[0]
-        return {
-            "options": [{"option": option, "value": value, "share": share} for option, value, share in rows],
-            "of": self.of,
-            "reduction": self.reduction,
-            "method": first.method,
-            "model": first.model,
-            "base": first.base,
-        }
+    # ---- what it is
 
-    def __str__(self) -> str:
-        width = max(map(len, self.options))
+    @property
+    def status(self) -> Status:
+        return Status.OK  # what cannot be scored is refused
+
+    @property
+    def method(self) -> str:
+        return self.scores[0].method
+
+    @property
+    def normalised(self) -> str:
+        """Of what the values are probabilities; empty when of nothing, or when they are means."""
+        return self.scores[0].normalised if self.reduction == "sum" else ""
+
+    @property
+    def unit(self) -> str:
+        return self.scores[0].unit
+
+    @property
+    def model(self) -> str:
+        return self.scores[0].model
+
+    @property
+    def dtype(self) -> str:
+        return self.scores[0].dtype
+
+    @property
+    def facts(self) -> list[str]:
+        """What a reader must know about the numbers, most important first."""
+        return [
+            f"share among these {len(self.options)} options",
+            f"{self.method}, {self.reduction} over the {self.of}, in {self.unit}: {meaning(self.normalised)}",
+            self.model,
+            self.dtype,
+        ]
+
+    # ---- out of here
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it for JSON but the scores themselves."""
         rows = zip(self.options, self.values, self.shares, strict=True)
-        lines = [f"{option:<{width}}  {value:10.4f}  {share:7.2%}" for option, value, share in rows]
-        how = f"{self.scores[0].method}, {self.reduction} over the {self.of}"
-        return "\n".join([*lines, f"{how}; share among these {len(self.options)} options"])
+        names = ("of", "reduction", "method", "normalised", "unit", "model", "dtype")
+        whole = {
+            **self._answers(),
+            "options": [{"option": option, "value": value, "share": share} for option, value, share in rows],
+            **{name: getattr(self, name) for name in names},
+            "base": self.scores[0].base,
+        }
+        return dict(json_ready(whole))
+
+    def to_pandas(self) -> DataFrame:
+        """One row an option, best first; `frame.attrs` says what the numbers are."""
+        texts = [score.text for score in self.scores]
+        columns = {"option": self.options, "value": self.values, "share": self.shares, "text": texts}
+        return data.frame(self, columns, of=self.of)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The shares as bars, the best on top."""
+        return bars(ax, self.options, self.shares, "share among these options", self.facts)
+
+    def _grids(self) -> list[Grid]:
+        most = float(self.shares.max())
+        return [
+            Grid(
+                ("", "value", "share"),
+                [
+                    Line((option, number(value, 4), percent(share)), score.text, share / most)
+                    for option, value, share, score in zip(
+                        self.options, self.values.tolist(), self.shares.tolist(), self.scores, strict=True
+                    )
+                ],
+                left=(0,),
+                bar=2,
+            )
+        ]
 
 
 def choose(

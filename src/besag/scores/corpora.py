@@ -10,17 +10,25 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from besag.errors import BesagError
-from besag.results.data import json_number
-from besag.results.words import amount, exponential, meaning, number
-from besag.scores import show
+from besag.results import data
+from besag.results.data import json_ready
+from besag.results.grid import Grid, lines
+from besag.results.result import Presented
+from besag.results.status import Status
+from besag.results.words import amount, counted, exponential, meaning, number
 from besag.scores.score import Score, n_bytes
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
-@dataclass(frozen=True, slots=True)
-class Corpus:
+COUNTS = ("n_texts", "n_tokens", "n_words", "n_characters", "n_bytes", "n_unknown")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Corpus(Presented):
     """What a model makes of a corpus of m scored texts, text i with n_i tokens and total t_i (in nats).
 
     R = Σ t_i / Σ n_i is the mean per token and exp(−R) the perplexity, which Salazar et al. (2020) call PPPL where
@@ -40,7 +48,7 @@ class Corpus:
     n_unknown: int  # how many of the tokens are the unknown token
     total: float  # nats
     standard_error: float  # of the mean per token, nats
-    skipped: Mapping[str, int]  # status -> how many texts have no score
+    skipped: Mapping[Status, int]  # status -> how many texts have no score
     method: str
     normalised: str
     model: str
@@ -74,51 +82,58 @@ class Corpus:
     def bits_per_byte(self) -> float:
         return -self.total / math.log(2.0) / self.n_bytes
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it for JSON: nan becomes None, an infinite number the string "Infinity" or "-Infinity"."""
-        return {
-            "method": self.method,
-            "normalised": self.normalised,
-            "meaning": meaning(self.normalised),
-            "model": self.model,
-            "perplexity": json_number(self.perplexity),
-            "perplexity_interval": [json_number(x) for x in self.perplexity_interval],
-            "word_perplexity": json_number(self.word_perplexity),
-            "bits_per_character": json_number(self.bits_per_character),
-            "bits_per_byte": json_number(self.bits_per_byte),
-            "total": json_number(self.total),
-            "unit": "nats",
-            "mean": json_number(self.mean),
-            "standard_error": json_number(self.standard_error),
-            "n_texts": self.n_texts,
-            "n_tokens": self.n_tokens,
-            "n_words": self.n_words,
-            "n_characters": self.n_characters,
-            "n_bytes": self.n_bytes,
-            "n_unknown": self.n_unknown,
-            "skipped": dict(self.skipped),
-        }
+    # ---- what it is
 
-    def __str__(self) -> str:
+    @property
+    def status(self) -> Status:
+        return Status.PARTLY if self.skipped else Status.OK
+
+    @property
+    def unit(self) -> str:
+        return "nats"
+
+    @property
+    def facts(self) -> list[str]:
+        """What a reader must know about the numbers, most important first."""
+        return [
+            *(f"{counted(n, 'text')} skipped: {status} ({status.sentence})" for status, n in self.skipped.items()),
+            f"{self.method}: {meaning(self.normalised)}",
+            self.model,
+        ]
+
+    # ---- out of here
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it for JSON."""
+        whole = {**self._answers(), "meaning": meaning(self.normalised), "skipped": self.skipped}
+        names = ("method", "normalised", "model", "perplexity", "perplexity_interval", "word_perplexity",
+                 "bits_per_character", "bits_per_byte", "total", "unit", "mean", "standard_error", *COUNTS)  # fmt: skip
+        return dict(json_ready({**whole, **{name: getattr(self, name) for name in names}}))
+
+    def to_pandas(self) -> DataFrame:
+        """One row with a column a number; `frame.attrs` says what the numbers are."""
+        low, high = self.perplexity_interval
+        names = ("perplexity", "word_perplexity", "bits_per_character", "bits_per_byte", "total", "mean",
+                 "standard_error", *COUNTS)  # fmt: skip
+        row = {name: getattr(self, name) for name in names}
+        return data.frame(self, [{**row, "perplexity_low": low, "perplexity_high": high}])
+
+    def _grids(self) -> list[Grid]:
         name = "perplexity" if self.normalised else "pseudo-perplexity"
         low, high = self.perplexity_interval
-        interval = "" if math.isnan(low) else f"   95 %: {amount(low)} to {amount(high)}"
+        interval = "" if math.isnan(low) else f"95 %: {amount(low)} to {amount(high)}"
         rows = [
-            (f"{name} per token", amount(self.perplexity) + interval),
-            (f"{name} per word", amount(self.word_perplexity)),
-            ("bits per character", f"{self.bits_per_character:.4f}"),
-            ("bits per byte", f"{self.bits_per_byte:.4f}"),
-            ("total", f"{number(self.total)} nats"),
-            ("texts", f"{self.n_texts:,}"),
-            ("tokens", f"{self.n_tokens:,}" + (f"   {self.n_unknown:,} of them unknown" if self.n_unknown else "")),
-            ("words", f"{self.n_words:,}"),
-            ("characters", f"{self.n_characters:,}"),
-            *((f"skipped: {status}", f"{n:,}   {show.REASONS.get(status, '')}") for status, n in self.skipped.items()),
-            ("method", f"{self.method}: {meaning(self.normalised)}"),
-            ("model", self.model),
+            (f"{name} per token", amount(self.perplexity), interval),
+            (f"{name} per word", amount(self.word_perplexity), ""),
+            ("bits per character", f"{self.bits_per_character:.4f}", ""),
+            ("bits per byte", f"{self.bits_per_byte:.4f}", ""),
+            ("total", f"{number(self.total)} nats", ""),
+            ("texts", f"{self.n_texts:,}", ""),
+            ("tokens", f"{self.n_tokens:,}", f"{self.n_unknown:,} of them unknown" if self.n_unknown else ""),
+            ("words", f"{self.n_words:,}", ""),
+            ("characters", f"{self.n_characters:,}", ""),
         ]
-        width = max(len(label) for label, _ in rows)
-        return "\n".join(f"{label:<{width}}   {value}".rstrip() for label, value in rows)
+        return [Grid((), lines(rows), left=(0, 1, 2))]
 
 
 class _Moments:
@@ -152,13 +167,13 @@ class Tally:
     def __init__(self) -> None:
         self.kind: tuple[str, str, str] | None = None  # method, normalised, model
         self.total = 0.0
-        self.counts, self.skipped = Counter[str](), Counter[str]()
+        self.counts, self.skipped = Counter[str](), Counter[Status]()
         self.moments = _Moments()
 
     def add(self, score: Score) -> None:
         kind = (score.method, score.normalised, score.model)
         if self.kind is not None and kind != self.kind:
-            raise BesagError(f"a corpus has one method and one model, not {_said(self.kind)} and then {_said(kind)}")
+            raise BesagError(f"a corpus has one method and one model, not {_named(self.kind)} and then {_named(kind)}")
         self.kind = kind
         if score.status != "ok":
             self.skipped[score.status] += 1
@@ -176,7 +191,7 @@ class Tally:
         if self.kind is None:
             raise BesagError("a corpus needs at least one score, and there was none")
         if not self.moments.count:
-            reasons = ", ".join(f"{n} {status!r}" for status, n in self.skipped.items())
+            reasons = ", ".join(f"{n} '{status}'" for status, n in self.skipped.items())
             raise BesagError(f"none of the {self.skipped.total()} texts has a score: their status is {reasons}")
         method, normalised, model = self.kind
         return Corpus(
@@ -211,6 +226,6 @@ def corpus(scores: Iterable[Score]) -> Corpus:
     return tally.corpus()
 
 
-def _said(kind: tuple[str, str, str]) -> str:
+def _named(kind: tuple[str, str, str]) -> str:
     method, normalised, model = kind
     return f"{method!r} ({meaning(normalised)}) of {model!r}"

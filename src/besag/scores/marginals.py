@@ -20,6 +20,9 @@ from besag.arrays import Floats, Ints
 from besag.checks import whole_number
 from besag.errors import BesagError, nearest
 from besag.places.tokens import Token, token_ids
+from besag.results.grid import Grid
+from besag.results.result import Presented
+from besag.results.status import Status
 from besag.results.words import quoted
 from besag.scores import marginals_show
 from besag.scores.score import UNITS
@@ -33,7 +36,7 @@ WHOLE = "the whole vocabulary"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Marginals:
+class Marginals(Presented):
     """log p of k tokens at each of n places, in `base`; `own`, `rank` and `entropy` are those of the model's whole row.
 
     A place is named as in `positions=`: by its token number, special tokens counted, negative from the end. A token may
@@ -55,7 +58,7 @@ class Marginals:
     specials: str
     model: str
     dtype: str
-    status: str = "ok"  # or why there is no number: "empty", "unknown"
+    status: Status = Status.OK  # or why there is no number: "empty", "unknown"
 
     # ---- what it is
 
@@ -160,11 +163,11 @@ class Marginals:
         """The effects of substitutions as a heatmap over the places: all candidates, or the n likeliest tokens."""
         return marginals_show.draw(self, ax, whole_number(n, "n"))
 
-    def __repr__(self) -> str:
-        return marginals_show.table(self)
+    def _title(self) -> list[str]:
+        return [] if len(self) else [quoted(self.text)]
 
-    def _repr_html_(self) -> str:
-        return marginals_show.html(self)
+    def _grids(self) -> list[Grid]:
+        return [marginals_show.grid(self)]
 
     # ---- places and columns
 

@@ -26,6 +26,8 @@ from besag.places.positions import Position
 from besag.places.reading import MASK
 from besag.places.tokens import token_ids
 from besag.reductions import Chunk, Entropy
+from besag.results.status import Status
+from besag.results.words import dtype_name
 from besag.scores.marginals import WHOLE, Marginals
 from besag.scores.passage import BLOCK, Passage
 from besag.scores.score import parse_base
@@ -141,7 +143,7 @@ class _Asking:
             base=self.base,
             specials=passage.specials if passage else self.conditionals.vocabulary.special_text,
             model=self.conditionals.name,
-            dtype=str(self.conditionals.dtype).removeprefix("torch."),
+            dtype=dtype_name(self.conditionals.dtype),
             status=status,
         )
 
@@ -154,11 +156,11 @@ class _Asking:
             return encoded.places
         return np.array(sorted(find(self.conditionals.vocabulary, encoded.text, self.positions).positions), np.int64)
 
-    def _status(self, encoded: Encoded) -> str:
+    def _status(self, encoded: Encoded) -> Status:
         if not len(encoded.places):
-            return "empty"
+            return Status.EMPTY
         visible = np.diff(encoded.offsets[encoded.places]).astype(bool).sum()  # the rest is blank
-        return "unknown" if encoded.unknown and encoded.unknown >= visible else "ok"
+        return Status.UNKNOWN if encoded.unknown and encoded.unknown >= visible else Status.OK
 
 
 def _each(passage: Passage, named: Ints, width: int) -> Plan[dict[str, Any]]:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.errors import BesagError, nearest, require
-from besag.results.plots import COLOURS, GREY, fonts
-from besag.results.tables import display_width, is_right_to_left, visible, wrapped
+from besag.results.plots import COLOURS, caption, fonts
+from besag.results.tables import display_width, is_right_to_left, visible
 from besag.results.words import quoted
 from besag.scores import show
 
@@ -70,7 +70,7 @@ def line(score: Score, ax: Axes | None) -> Axes:
         for label in ax.get_xticklabels():
             label.set(rotation=angle, ha="right", va="center", rotation_mode="anchor")
     ax.tick_params(axis="x", length=0 if every == 1 else 3, pad=4 if level else 7)
-    _caption(score, ax)
+    caption(ax, score.facts)
     return ax
 
 
@@ -89,7 +89,7 @@ def text(score: Score, ax: Axes | None) -> Axes:
     while own is None and size > 5 and len(lines) * 2 * size > (height - BAR) * 72:
         size -= 0.5
         lines = _lines(pieces, _ruler(ax, size), width * 72)
-    top = 0.2 + 0.15 * _caption(score, ax)
+    top = 0.2 + 0.15 * caption(ax, score.facts)
     if own is not None:
         height = len(lines) * 2 * size / 72 + BAR
         figure_height = height + top + MARGIN
@@ -193,13 +193,6 @@ def _ruler(ax: Axes, size: float) -> Callable[[str], float]:
         return points
 
     return width
-
-
-def _caption(score: Score, ax: Axes) -> int:
-    """What the total is, above the axes; how many lines that takes."""
-    said = wrapped(show.facts(score), int(_inches(ax)[0] * 14))
-    ax.set_title(said, loc="left", fontsize=9, color=GREY, parse_math=False, fontfamily=fonts())
-    return said.count("\n") + 1
 
 
 def _inches(ax: Axes) -> tuple[float, float]:

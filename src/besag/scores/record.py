@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.errors import require
-from besag.results.data import json_number
+from besag.results.data import describe, json_ready
 from besag.results.words import meaning
 
 if TYPE_CHECKING:
@@ -22,21 +22,22 @@ if TYPE_CHECKING:
 
 def to_dict(score: Score) -> dict[str, Any]:
     """All of a score, its tokens as a list of dictionaries."""
-    return {
+    whole = {
         "text": score.text,
         "status": score.status,
-        "total": json_number(score.total),
-        "mean": json_number(score.mean),
-        "standard_error": json_number(score.standard_error),
-        "extra": {name: json_number(value) for name, value in score.extra.items()},
+        "facts": score.facts,
+        "total": score.total,
+        "mean": score.mean,
+        "standard_error": score.standard_error,
+        "extra": score.extra,
         "base": score.base,
         "unit": score.unit,
         "method": score.method,
         "normalised": score.normalised,
         "meaning": meaning(score.normalised),
-        "perplexity": json_number(score.perplexity),
-        "bits_per_character": json_number(score.bits_per_character),
-        "bits_per_byte": json_number(score.bits_per_byte),
+        "perplexity": score.perplexity,
+        "bits_per_character": score.bits_per_character,
+        "bits_per_byte": score.bits_per_byte,
         "n_tokens": len(score),
         "unknown": score.unknown,
         "specials": score.specials,
@@ -45,6 +46,7 @@ def to_dict(score: Score) -> dict[str, Any]:
         "dtype": score.dtype,
         "tokens": _tokens(score),
     }
+    return dict(json_ready(whole))
 
 
 def _tokens(score: Score) -> list[dict[str, Any]]:
@@ -55,9 +57,9 @@ def _tokens(score: Score) -> list[dict[str, Any]]:
         "start": score.offsets[:, 0].tolist(),
         "end": score.offsets[:, 1].tolist(),
         "word": score.words.tolist(),
-        "log_prob": [json_number(x) for x in score.log_probs.tolist()],
+        "log_prob": score.log_probs.tolist(),
         "rank": nothing if score.rank is None else score.rank.tolist(),
-        "entropy": nothing if score.entropy is None else [json_number(x) for x in score.entropy.tolist()],
+        "entropy": nothing if score.entropy is None else score.entropy.tolist(),
     }
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -78,6 +80,4 @@ def to_pandas(score: Score) -> DataFrame:
             "end": score.offsets[:, 1],
         }
     ).rename_axis("token_id")
-    names = ("method", "normalised", "unit", "specials", "word_policy", "model", "dtype", "status")
-    frame.attrs.update({name: getattr(score, name) for name in names})
-    return frame
+    return describe(frame, score, specials=score.specials, word_policy=score.word_policy)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from besag.errors import BesagError, nearest
 from besag.places.positions import Position, TokenisedText, one_place
+from besag.results.status import Status
 from besag.results.words import exponential, quoted
 from besag.scores import plot, record, show
 
@@ -67,7 +68,7 @@ class Score:
     word_policy: str
     model: str
     dtype: str
-    status: str = "ok"  # or why there is no number: "empty", "unknown", "mask"
+    status: Status = Status.OK  # or why there is no number: empty, unknown, mask
     extra: Mapping[str, float] = field(default_factory=dict)  # parts of the total that belong to no token
     standard_error: float | None = None  # of the total, where it is an estimate
     rank: NDArray[np.int64] | None = None  # (n,) 1 = the model's first choice
@@ -206,8 +207,13 @@ class Score:
 
     # ---- out of here
 
+    @property
+    def facts(self) -> list[str]:
+        """What a reader must know about the total, most important first."""
+        return show.facts(self)
+
     def to_dict(self) -> dict[str, Any]:
-        """All of it for JSON: nan becomes None, an infinite number the string "Infinity" or "-Infinity"."""
+        """All of it for JSON (`results/data.py` has the convention for nan and infinity)."""
         return record.to_dict(self)
 
     def to_pandas(self) -> DataFrame:

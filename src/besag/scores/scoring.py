@@ -17,13 +17,13 @@ from besag.conditionals.contract import Conditionals
 from besag.engine import Engine, Idle, Plan
 from besag.errors import BesagError
 from besag.reductions import Entropy, Rank, Reduction, Target
-from besag.results.words import quoted
+from besag.results.status import Status
+from besag.results.words import dtype_name, quoted
 from besag.scores.length import LengthModel
 from besag.scores.passage import Parts, Passage, run_of
 from besag.scores.registry import FIXED_LENGTH, Method
 from besag.scores.registry import method as method_named
 from besag.scores.score import Score, parse_base
-from besag.scores.show import REASONS
 from besag.vocabulary import Context, Encoded, WordPolicy
 
 ENCODED_TOGETHER = 512  # texts handed to the tokenizer at a time
@@ -89,7 +89,7 @@ class Scoring:
         self.wanted: tuple[Reduction, ...] = (Target(), *[Rank()] * self.rank, *[Entropy()] * self.entropy)
         self.normalised = self.method.normalised if self.lengths is None else "token sequences of every length"
         self.normalised += " (a lower bound)" if self.method.bound else ""
-        self.dtype = str(self.conditionals.dtype).removeprefix("torch.")
+        self.dtype = dtype_name(self.conditionals.dtype)
 
     def _refuse_misfits(self, method: Method, name: str) -> None:
         if method.sees != self.conditionals.sees:
@@ -122,7 +122,7 @@ class Scoring:
             while upcoming in waiting:
                 score = waiting.pop(upcoming)
                 if self.strict and score.status != "ok":
-                    raise BesagError(f"{quoted(score.text)} cannot be scored: {REASONS[score.status]}")
+                    raise BesagError(f"{quoted(score.text)} cannot be scored: {score.status.sentence}")
                 yield score
                 upcoming += 1
 
@@ -137,7 +137,7 @@ class Scoring:
             at += len(batch)
             words = self.words if isinstance(self.words, str) else self.words[here]
             prefix, suffix = (part if isinstance(part, str) else part[here] for part in (self.prefix, self.suffix))
-            shapes: dict[tuple[str, int, bytes], dict[int, Encoded]] = {}
+            shapes: dict[tuple[Status, int, bytes], dict[int, Encoded]] = {}
             for text in encode(batch, words=words, prefix=prefix, suffix=suffix, separator=self.separator):
                 shape = self._status(text), len(text.ids), text.places.tobytes()
                 shapes.setdefault(shape, {})[next(numbers)] = text
@@ -150,19 +150,19 @@ class Scoring:
                 for start in range(0, len(members), together):
                     yield self._plan(status, dict(members[start : start + together]))
 
-    def _plan(self, status: str, texts: dict[int, Encoded]) -> Plan[dict[int, Score]]:
+    def _plan(self, status: Status, texts: dict[int, Encoded]) -> Plan[dict[int, Score]]:
         if status != "ok":
             return {number: self._unscored(text, status) for number, text in texts.items()}
         passage = Passage(list(texts.values()), self.conditionals, self.wanted).started()
         parts = yield from self.method.plan(passage)
         return dict(zip(texts, self._scores(passage, parts), strict=True))
 
-    def _status(self, text: Encoded) -> str:
+    def _status(self, text: Encoded) -> Status:
         if not len(text.places):
-            return "empty"
+            return Status.EMPTY
         if text.unknown and text.unknown >= np.diff(text.offsets[text.places]).astype(bool).sum():  # the rest is blank
-            return "unknown"
-        return "mask" if self.conditionals.vocabulary.mask_id in text.ids[text.places].tolist() else "ok"
+            return Status.UNKNOWN
+        return Status.MASK if self.conditionals.vocabulary.mask_id in text.ids[text.places].tolist() else Status.OK
 
     def _scores(self, passage: Passage, parts: Parts) -> Iterator[Score]:
         scale = 1 / np.log(self.base)
@@ -198,7 +198,7 @@ class Scoring:
                 spaced=self.conditionals.vocabulary.spaced,
             )
 
-    def _unscored(self, text: Encoded, status: str) -> Score:
+    def _unscored(self, text: Encoded, status: Status) -> Score:
         nothing = np.empty(0, np.int64)
         return Score(
             text=text.text[slice(*text.span)], tokens=(), ids=nothing, log_probs=np.empty(0),

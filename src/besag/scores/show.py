@@ -11,17 +11,13 @@ import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from besag.results.grid import footer
 from besag.results.tables import display_width, placed, raw, visible, wrapped
 from besag.results.words import amount, counted, meaning, number, quoted
 
 if TYPE_CHECKING:
     from besag.scores.score import Score
 
-REASONS = {
-    "empty": "the text is empty",
-    "unknown": "the text holds only unknown tokens",
-    "mask": "the text holds the mask token, so a part of it is hidden",
-}
 FULL_COLOUR = 16.0  # bits of surprisal at which a token has the full colour; fixed, so that sentences compare
 
 
@@ -30,7 +26,7 @@ FULL_COLOUR = 16.0  # bits of surprisal at which a token has the full colour; fi
 
 def reason(score: Score) -> str:
     """Why there is no number, in words."""
-    return f"not scored: {REASONS.get(score.status, score.status)}"
+    return f"not scored: {score.status.sentence}"
 
 
 def facts(score: Score) -> list[str]:
@@ -94,7 +90,7 @@ def table(score: Score, width: int | None = None) -> str:
     """
     width = width or shutil.get_terminal_size().columns
     if score.status != "ok":
-        return wrapped([quoted(score.text), *facts(score)], width)
+        return f"{quoted(score.text)}\n\n{wrapped(facts(score), width)}"
     rows = {"": labels(score), "log p": [number(x) for x in score.log_probs.tolist()]}
     if score.rank is not None:
         rows["rank"] = [str(x) for x in score.rank.tolist()]
@@ -134,10 +130,8 @@ def html(score: Score) -> str:
     body, legend = markup.escape(score.text), ""
     if score.status == "ok":
         body, legend = "".join(_coloured(score, segment) for segment in segments(score)), _legend(score)
-    said = markup.escape(" · ".join(facts(score)))
-    return (
-        f'<div dir="auto" style="white-space:pre-wrap;line-height:1.9;overflow-wrap:anywhere">{body}</div>'
-        f'<div style="opacity:.75;font-size:85%">{legend}{said}</div>'
+    return f'<div dir="auto" style="white-space:pre-wrap;line-height:1.9;overflow-wrap:anywhere">{body}</div>' + footer(
+        facts(score), legend
     )
 
 

@@ -23,16 +23,11 @@ from numpy.typing import NDArray
 from besag import noise
 from besag.errors import BesagError, nearest
 from besag.noise import Study
+from besag.results.status import Status
 from besag.vocabulary import Encoded
 
 SCHEMES = ("random", "contiguous", "distance")
 DISTANCES = (1, 2, 4, 8)
-REASONS = {
-    "empty": "the text is empty",
-    "mask": "the text holds the mask token",
-    "short": "the text has no (further) two places of this kind",
-    "far": "the places are too far apart for the model",
-}
 
 
 class Scheme(NamedTuple):
@@ -48,7 +43,7 @@ class Pair(NamedTuple):
     scheme: Scheme
     a: int = -1  # positions among the text's tokens, special ones counted; -1 where there is no pair
     b: int = -1
-    status: str = "ok"  # or why there is none: a key of REASONS
+    status: Status = Status.OK  # or why there is none: empty, mask, short, far
 
 
 def schemes(names: Sequence[str], distances: Sequence[int] = DISTANCES) -> tuple[Scheme, ...]:
@@ -82,14 +77,14 @@ def sample_pairs(
     """
     eligible = ~encoded.special if ordinary is None else ~encoded.special & np.isin(encoded.ids, ordinary)  # (L,)
     within = sys.maxsize if max_length is None else max_length - int(encoded.special.sum())  # text tokens at a time
-    status = "short"
+    status = Status.SHORT
     if encoded.special.all():
-        status = "empty"
+        status = Status.EMPTY
     elif mask_id is not None and bool((encoded.ids == mask_id).any()):
-        status, eligible = "mask", np.zeros_like(eligible)
+        status, eligible = Status.MASK, np.zeros_like(eligible)
     pairs: list[Pair] = []
     for kind in kinds:
-        missing = "far" if status == "short" and kind.distance >= within else status
+        missing = Status.FAR if status == Status.SHORT and kind.distance >= within else status
         found = islice(_drawn(eligible, number, kind, seed, within), per_text)
         here = [Pair(number, kind, a, b) for a, b in found]
         pairs += here + [Pair(number, kind, status=missing)] * (per_text - len(here))

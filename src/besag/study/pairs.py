@@ -22,7 +22,8 @@ from besag.joints.comparison import usual
 from besag.joints.registry import Construction, construction
 from besag.joints.unaries import Unaries
 from besag.places.places import Places, find
-from besag.results.data import json_number
+from besag.results.data import from_json, json_ready
+from besag.results.status import Status
 from besag.study.pair_sampling import DISTANCES, Pair, Scheme, sample_pairs, schemes
 from besag.vocabulary import Encoded
 
@@ -38,7 +39,7 @@ class PairRow:
 
     text: int  # its number, counted from 1
     pairs: str  # how the pair was drawn: "random", "contiguous", "distance 4"
-    status: str = "ok"
+    status: Status = Status.OK
     a: int = -1  # positions, special tokens counted
     b: int = -1
     tokens: tuple[str, ...] = ()  # the text's own two tokens
@@ -47,7 +48,7 @@ class PairRow:
     forced: tuple[bool, ...] = ()  # was the text's own token put into the candidate set from outside it?
     incompatibility: float = math.nan  # Arnold-Press; nan where a conditional is 0
     own_unary_nll: float = math.nan  # of the model's own conditionals
-    joints: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)  # construction → metric, fact, status
+    joints: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)  # construction → metric, detail, status
 
     @property
     def distance(self) -> int:
@@ -55,16 +56,17 @@ class PairRow:
 
     def to_dict(self) -> dict[str, Any]:
         """For one line of JSON."""
-        joints = {name: {key: _json(value) for key, value in found.items()} for name, found in self.joints.items()}
-        numbers = {"incompatibility": _json(self.incompatibility), "own_unary_nll": _json(self.own_unary_nll)}
-        return {**vars(self), **numbers, "joints": joints}
+        return dict(json_ready(vars(self)))
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> PairRow:
-        joints = {name: {key: _value(one) for key, one in numbers.items()} for name, numbers in found["joints"].items()}
+        joints = {
+            name: {key: Status(one) if key == "status" else from_json(one) for key, one in numbers.items()}
+            for name, numbers in found["joints"].items()
+        }
         sequences = {name: tuple(found[name]) for name in ("tokens", "lost", "forced")}
-        numbers = {name: _value(found[name]) for name in ("incompatibility", "own_unary_nll")}
-        return cls(**{**found, **sequences, **numbers, "joints": joints})
+        numbers = {name: from_json(found[name]) for name in ("incompatibility", "own_unary_nll")}
+        return cls(**{**found, **sequences, **numbers, "status": Status(found["status"]), "joints": joints})
 
 
 def study(
@@ -157,7 +159,7 @@ def _row(pair: Pair, encoded: Encoded, unaries: Unaries | None = None, chosen: S
 
 def _measured(unaries: Unaries, how: Construction) -> dict[str, Value]:
     built = how.build(unaries)
-    return {**metrics.measure(unaries, built)._asdict(), **built.facts, "status": built.status}
+    return {**metrics.measure(unaries, built)._asdict(), **built.details, "status": built.status}
 
 
 def _incompatibility(unaries: Unaries) -> float:
@@ -165,14 +167,3 @@ def _incompatibility(unaries: Unaries) -> float:
         return passes.incompatibility(unaries)
     except BesagError:  # a conditional is 0, so it has none
         return math.nan
-
-
-def _json(value: Value) -> float | str | None:
-    return json_number(value) if isinstance(value, float) else value
-
-
-def _value(value: float | str | None) -> Any:
-    """What `_json` wrote, as it was."""
-    if value is None:
-        return math.nan
-    return {"Infinity": math.inf, "-Infinity": -math.inf}.get(value, value) if isinstance(value, str) else value

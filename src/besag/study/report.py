@@ -14,7 +14,6 @@ which has conditionals and no joint. Knows no model and computes no joint.
 from __future__ import annotations
 
 import math
-import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,14 +25,17 @@ import numpy as np
 
 from besag.arrays import Floats
 from besag.engine import Engine
-from besag.errors import BesagError, require
+from besag.errors import BesagError
 from besag.joints.comparison import OWN
 from besag.joints.unaries import Lost
-from besag.results.tables import aligned, wrapped
-from besag.results.words import amount, number
+from besag.results import data
+from besag.results.data import json_ready
+from besag.results.grid import Grid, lines
+from besag.results.result import Presented
+from besag.results.status import Status, together
+from besag.results.words import amount, dtype_name, number
 from besag.statistics import Interval, holm, intervals, sign_flips
 from besag.study import plot
-from besag.study.pair_sampling import REASONS
 from besag.study.pairs import PairRow, study
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 RECALL = (1, 5, 10)
-TOLD = ("model", "dtype", "outcomes", "candidates", "seed")  # settings that a reader must know
+SAID = ("model", "dtype", "outcomes", "candidates", "seed")  # settings that a reader must know
 BASELINE = "mlm"
 PERPLEXITIES = {"pair_nll": "pair_ppl", "unary_nll": "unary_ppl"}  # exp of the mean
 RANKS = ("reciprocal_rank", *(f"recall_at_{k}" for k in RECALL))
@@ -56,7 +58,7 @@ SHOWN = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Report:
+class Report(Presented):
     """The rows of a study and what they say together; `settings` are carried along for the caption."""
 
     rows: tuple[PairRow, ...]
@@ -64,7 +66,7 @@ class Report:
 
     def __post_init__(self) -> None:
         if not any(row.status == "ok" for row in self.rows):
-            reasons = ", ".join(f"{count} {status!r}" for status, count in self.skipped.items())
+            reasons = ", ".join(f"{count} '{status}'" for status, count in self.skipped.items())
             raise BesagError(
                 f"none of the {len(self.rows)} pairs of the study was measured: {reasons or 'it is empty'}"
             )
@@ -74,7 +76,7 @@ class Report:
         return tuple(row for row in self.rows if row.status == "ok")
 
     @property
-    def skipped(self) -> dict[str, int]:
+    def skipped(self) -> dict[Status, int]:
         """Status → how many pairs were not measured because of it."""
         return dict(Counter(row.status for row in self.rows if row.status != "ok"))
 
@@ -100,7 +102,7 @@ class Report:
         quiet.progress = False  # one bar for all pairs, not one for each
         hidden = None if engine.progress is None else not engine.progress
         rows = tqdm(study(quiet, texts, **options), unit="pair", file=sys.stderr, leave=False, disable=hidden)
-        name, dtype = engine.conditionals.name, str(engine.conditionals.dtype).removeprefix("torch.")
+        name, dtype = engine.conditionals.name, dtype_name(engine.conditionals.dtype)
         usual = {"seed": 0, "outcomes": "text", "candidates": "all"}
         return cls(tuple(rows), {"model": name, "dtype": dtype, **usual, **options})
 
@@ -192,18 +194,29 @@ class Report:
             for name, found in row.joints.items():
                 derived = {metric: _value(row, name, metric) for metric in (*RANKS, *(f"harsh_{one}" for one in RANKS))}
                 yield {**about, "construction": name, **found, **derived}
-            yield {**about, "construction": OWN, "unary_nll": row.own_unary_nll, "status": "ok"}
+            yield {**about, "construction": OWN, "unary_nll": row.own_unary_nll, "status": Status.OK}
 
     def to_pandas(self) -> DataFrame:
         """One row for each pair and construction; `frame.attrs` are the settings."""
-        pandas = require("pandas", extra="eval")
-        frame: DataFrame = pandas.DataFrame(self.records())
-        frame.attrs.update(self.settings)
-        return frame
+        return data.frame(self, list(self.records()), **self.settings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the pairs themselves (`records()`), for JSON."""
+        about = {"settings": self.settings, "pairs": len(self.rows), "skipped": self.skipped, "unit": self.unit}
+        return dict(json_ready({**self._answers(), **about, "means": self.table(), "differences": self.differences()}))
 
     def plot(self) -> Figure:
         """Mean P-NLL against the distance of the two places, and the gain over the independent MLM, with 95 % bands."""
         return plot.draw(self)
+
+    @property
+    def status(self) -> Status:
+        """ "ok", "not converged" where a joint is not, or "partly" where a pair was not measured."""
+        return Status.NOT_CONVERGED if self.unfinished else together(row.status for row in self.rows)
+
+    @property
+    def unit(self) -> str:
+        return "nats"
 
     @property
     def unfinished(self) -> dict[str, int]:
@@ -215,25 +228,26 @@ class Report:
         }
         return {name: count for name, count in counts.items() if count}
 
+    @property
     def facts(self) -> list[str]:
-        skipped = [f"{count:,} {status} ({REASONS[status]})" for status, count in self.skipped.items()]
-        told = [f"{name} {self.settings[name]}" for name in TOLD if name in self.settings]
+        """What a reader must know about the numbers, most important first."""
+        skipped = [f"{count:,} {status} ({status.sentence})" for status, count in self.skipped.items()]
+        settings = [f"{name} {self.settings[name]}" for name in SAID if name in self.settings]
         texts = len({row.text for row in self.measured})
         return [
             f"{len(self.measured):,} pairs of {texts:,} texts",
             *([f"not measured: {', '.join(skipped)}"] if skipped else []),
             *(f"{name} not converged in {count:,}" for name, count in self.unfinished.items()),
             "95 % bootstrap intervals by text",
-            *told,
+            *settings,
         ]
 
-    def __repr__(self) -> str:
-        width = shutil.get_terminal_size().columns
+    def _grids(self) -> list[Grid]:
         means, changes = self.table(), self.differences()
-        blocks = [_means([line for line in means if line["pairs"] == kind]) for kind in self.kinds]
+        grids = [_means([line for line in means if line["pairs"] == kind]) for kind in self.kinds]
         for kind in self.kinds if changes else ():
-            blocks.append(_changes([line for line in changes if line["pairs"] == kind], self.constructions))
-        return "\n\n".join([*blocks, wrapped(self.facts(), width)])
+            grids.append(_changes([line for line in changes if line["pairs"] == kind], self.constructions))
+        return grids
 
 
 def _value(row: PairRow, construction: str, metric: str) -> float:
@@ -249,10 +263,10 @@ def _value(row: PairRow, construction: str, metric: str) -> float:
     return 1 / rank if metric == "reciprocal_rank" else float(rank <= int(metric.rpartition("_")[2]))
 
 
-def _means(lines: Sequence[Mapping[str, Any]]) -> str:
+def _means(means: Sequence[Mapping[str, Any]]) -> Grid:
     """The columns that matter most of one kind of pairs; perplexities with their intervals."""
-    rows = [[f"{lines[0]['pairs']} ({lines[0]['n']:,} pairs)", *SHOWN.values()]]
-    for line in lines:
+    rows = list[list[str]]()
+    for line in means:
         cells = []
         for column in SHOWN:
             value, low, high = line[column], line[f"{column}_low"], line[f"{column}_high"]
@@ -263,22 +277,24 @@ def _means(lines: Sequence[Mapping[str, Any]]) -> str:
             else:
                 cells.append(number(value, 3))
         rows.append([line["construction"], *cells])
-    own = lines[-1]
+    own = means[-1]
     value, low, high = (own[f"incompatibility{end}"] for end in ("", "_low", "_high"))
-    told = "not measured, for a conditional is 0" if math.isnan(value) else f"{value:.3g}"
+    measured = "not measured, for a conditional is 0" if math.isnan(value) else f"{value:.3g}"
     ends = "" if math.isnan(low) else f" [{low:.3g}, {high:.3g}]"
-    return f"{aligned(rows, left=(0,))}\nincompatibility of the conditionals (Arnold-Press): {told}{ends}"
+    head = [f"{own['pairs']} ({own['n']:,} pairs)", *SHOWN.values()]
+    note = f"incompatibility of the conditionals (Arnold-Press): {measured}{ends}"
+    return Grid(head, lines(rows), left=(0,), note=note)
 
 
-def _changes(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+def _changes(changes: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Grid:
     """The differences of one kind of pairs: a row a construction, what it is compared with side by side."""
-    references = list(dict.fromkeys((line["metric"], line["against"]) for line in lines))
-    cells = {(line["construction"], line["metric"], line["against"]): _change(line) for line in lines}
-    head = [f"{lines[0]['pairs']}: difference in"]
+    references = list(dict.fromkeys((line["metric"], line["against"]) for line in changes))
+    cells = {(line["construction"], line["metric"], line["against"]): _change(line) for line in changes}
+    head = [f"{changes[0]['pairs']}: difference in"]
     for metric, against in references:
         head += [f"{metric} from {against}", "p (Holm)"]
     rows = [[name, *(cell for one in references for cell in cells.get((name, *one), ("", "")))] for name in names]
-    return aligned([head, *rows], left=(0,))
+    return Grid(head, lines(rows), left=(0,))
 
 
 def _change(line: Mapping[str, Any]) -> tuple[str, str]:

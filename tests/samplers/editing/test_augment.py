@@ -18,6 +18,7 @@ from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.results.status import Status
 from besag.samplers.editing import states
 from besag.samplers.editing.augment import Augmenting, _Copy, augment, movable
 
@@ -305,7 +306,8 @@ def test_without_spaces_the_unit_is_the_token(residues):
         assert different == [change.start for change in row.changed]
         assert [(PROTEIN[at], row.text[at]) for at in different] == [(old, new) for old, new, _ in row.changed]
         assert len(different) == (row.status == "ok")
-        assert row.status in ("ok", "unchanged: 1 new text would read as other tokens, or with a sign for a word")
+        assert row.status in ("ok", "unread")
+        assert row.reason in ("", "1 new text would read as other tokens, or with a sign for a word")
     assert len({row.changed[0].start for row in found if row.changed}) > 1
     half = augment(Engine(residues, progress=False), PROTEIN, copies=3, share=0.5, together=2, similarity=None)
     assert {row.moves for row in half} == {4}  # seven residues, two at a time
@@ -366,25 +368,25 @@ def test_a_measure_may_be_infinite():
     engine = Engine(Table.random(3, 2), progress=False)
     assert augment(engine, "s0 s1", measure=lambda original, text: math.inf)[0].status == "ok"
     [row] = augment(engine, "s0 s1", measure=lambda original, text: -math.inf)
-    assert row.status == "unchanged: 1 new text too unlike it, −∞ at best"
+    assert (row.status, row.reason) == (Status.UNLIKE, "1 new text too unlike it, −∞ at best")
 
 
 def test_texts_that_cannot_be_changed_say_why(network):
     engine = Engine(network, progress=False)
     long = " ".join(["cat"] * 60)
     found = augment(engine, ["", "?!", long, "the cat"], similarity=2.0)
-    empty, signs, beyond, guarded = [row.status for row in found]
-    assert empty == "unchanged: the text is empty"
-    assert signs == "unchanged: no word of it may change"
-    assert re.fullmatch(r"unchanged: the text has \d+ tokens, and the model sees \d+", beyond)
-    assert re.fullmatch(
-        r"unchanged: 1 new text too unlike it, [−0-9.]+ at best|unchanged: .* other tokens, .*", guarded
-    )
+    assert [row.status for row in found][:3] == [Status.EMPTY, Status.FIXED, Status.LONG]
+    assert found.status is Status.PARTLY
+    empty, signs, beyond, guarded = [row.reason for row in found]
+    assert empty == "the text is empty"
+    assert signs == "no word of it may change"
+    assert re.fullmatch(r"the text has \d+ tokens, and the model sees \d+", beyond)
+    assert re.fullmatch(r"1 new text too unlike it, [−0-9.]+ at best|.* other tokens, .*", guarded)
     assert [row.text for row in found] == ["", "?!", long, "the cat"]
     assert found.texts == []
-    assert augment(engine, "the cat", keep=["the", "cat"])[0].status == "unchanged: no word of it may change"
+    assert augment(engine, "the cat", keep=["the", "cat"])[0].status is Status.FIXED
     certain = Table(np.diag([1.0, 1.0]))  # each symbol is certain given the other
-    assert augment(Engine(certain, progress=False), "s0 s0")[0].status == "unchanged: its words were drawn again"
+    assert augment(Engine(certain, progress=False), "s0 s0")[0].status is Status.SAME
 
 
 # ---- the result, and bad input

@@ -46,7 +46,8 @@ from besag.places.filling import filled
 from besag.places.positions import Position, TokenisedText, all_places, position_list, tokens_of
 from besag.places.reading import read
 from besag.reductions import Chunk
-from besag.results.words import counted, number, quoted
+from besag.results.status import Status
+from besag.results.words import counted, dtype_name, number, quoted
 from besag.samplers.drawing import Drawing, sample
 from besag.samplers.editing.augmented import Augmentation, Augmented, Change
 from besag.samplers.editing.states import RANDOM, WithStates, ask_mean, common, cosine, has_states
@@ -74,7 +75,7 @@ def augment(engine: Engine, texts: str | Sequence[str], **options: Any) -> Augme
         raise BesagError(f"augment({texts!r}): give a text or a list of texts")
     rows = tuple(how.run(engine, [texts] if isinstance(texts, str) else texts))
     conditionals = engine.conditionals
-    dtype = str(conditionals.dtype).removeprefix("torch.")
+    dtype = dtype_name(conditionals.dtype)
     shared = RANDOM if how.measures_states(conditionals) else 0
     return Augmentation(rows, how.guard(conditionals), how.seed, conditionals.name, dtype, shared)
 
@@ -160,8 +161,8 @@ class _Copy:
         how, count = self.how, _Count()
         ids, read, near, change, best = self.encoded.ids.copy(), self.encoded, 1.0, 0.0, -math.inf
         problem = self._problem()
-        if problem:
-            return self._row(ids, read, near, change, count, problem)
+        if problem is not None:
+            return self._row(ids, read, near, change, count, *problem)
         origin = yield from self._state(self.encoded, count)
         heights = self._noise(Sampling.DRAW, len(ids))  # (rounds, L)
         for turn, order in enumerate(self._noise(Sampling.WHERE, len(self.words)).argsort(1, kind="stable")):
@@ -182,20 +183,22 @@ class _Copy:
                 ids, read, near, change = new, again, like, change + gain
                 count.accepted += 1
         unchanged = bool((ids == self.encoded.ids).all())
-        return self._row(ids, read, near, change, count, _reason(count, best) if unchanged else "ok")
+        why = _reason(count, best) if unchanged else (Status.OK, "")
+        return self._row(ids, read, near, change, count, *why)
 
     def _noise(self, stream: int, size: int) -> Floats:
         """(rounds, size) numbers of this copy alone."""
         at = np.arange(self.how.rounds * size).reshape(-1, size)
         return noise.uniform(self.how.seed, stream, self.number, self.copy, at)
 
-    def _problem(self) -> str:
+    def _problem(self) -> tuple[Status, str] | None:
+        """Why nothing can be changed in this text, if so."""
         limit = self.conditionals.max_length
         if not len(self.encoded.places):
-            return "unchanged: the text is empty"
+            return Status.EMPTY, "the text is empty"
         if limit is not None and len(self.encoded.ids) > limit:
-            return f"unchanged: the text has {len(self.encoded.ids)} tokens, and the model sees {limit}"
-        return "" if self.words else "unchanged: no word of it may change"
+            return Status.LONG, f"the text has {len(self.encoded.ids)} tokens, and the model sees {limit}"
+        return None if self.words else (Status.FIXED, "no word of it may change")
 
     def _groups(self, order: Ints) -> Iterator[Ints]:
         """The places hidden together, of as many words as a round moves, in this order."""
@@ -259,14 +262,16 @@ class _Copy:
         count.passes += 1
         return (yield from ask_mean(read.ids[None], self.encoded.places)) - self.centre
 
-    def _row(self, ids: Ints, read: Encoded, near: float, change: float, count: _Count, status: str) -> Augmented:
+    def _row(
+        self, ids: Ints, read: Encoded, near: float, change: float, count: _Count, status: Status, reason: str
+    ) -> Augmented:
         of, changed = units(self.conditionals, self.encoded), list[Change]()
         for unit in np.unique(of[ids != self.encoded.ids]).tolist():
             old, start = span(self.encoded, of == unit)
             changed.append(Change(old, span(read, of == unit)[0], start))
         texts = self.encoded.text, read.text, self.number, self.copy
         counts = count.moves, count.accepted, count.refused, count.unread, count.passes
-        return Augmented(*texts, tuple(changed), near, change if changed else 0.0, *counts, status)
+        return Augmented(*texts, tuple(changed), near, change if changed else 0.0, *counts, status, reason)
 
 
 @dataclass
@@ -278,13 +283,14 @@ class _Count:
     passes: int = 0
 
 
-def _reason(count: _Count, best: float) -> str:
+def _reason(count: _Count, best: float) -> tuple[Status, str]:
     """Why a text is as it was."""
     if count.refused:
-        return f"unchanged: {counted(count.refused, 'new text')} too unlike it, {number(best, 3)} at best"
+        return Status.UNLIKE, f"{counted(count.refused, 'new text')} too unlike it, {number(best, 3)} at best"
     if count.unread:
-        return f"unchanged: {counted(count.unread, 'new text')} would read as other tokens, or with a sign for a word"
-    return "unchanged: its words were drawn again"
+        new = counted(count.unread, "new text")
+        return Status.UNREAD, f"{new} would read as other tokens, or with a sign for a word"
+    return Status.SAME, "its words were drawn again"
 
 
 def measured(measure: Measure, original: str, text: str) -> float:

@@ -5,15 +5,16 @@ Knows tables and data. How the copies came about is `augment.py`'s knowledge.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from besag.errors import require
-from besag.results.data import json_number
-from besag.results.tables import aligned, wrapped
-from besag.results.words import number
+from besag.results import data
+from besag.results.data import json_ready
+from besag.results.grid import Grid, Line
+from besag.results.result import Presented
+from besag.results.status import Status, together
+from besag.results.words import number, passes
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -42,19 +43,12 @@ class Augmented(NamedTuple):
     refused: int  # by the similarity
     unread: int  # moves whose text would not read back as the same tokens and words, a sign being no word
     passes: int  # forward passes of this copy alone
-    status: str = "ok"  # or why the text is as it was
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            **self._asdict(),
-            "changed": [change._asdict() for change in self.changed],
-            "similarity": json_number(self.similarity),
-            "log_prob_change": json_number(self.log_prob_change),
-        }
+    status: Status = Status.OK  # or why the text is as it was
+    reason: str = ""  # the same with its numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Augmentation:
+class Augmentation(Presented):
     """Copies of texts, in the order of the texts. Iterate over it, or index it, for the rows."""
 
     rows: tuple[Augmented, ...]
@@ -83,35 +77,46 @@ class Augmentation:
     def __iter__(self) -> Iterator[Augmented]:
         return iter(self.rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"rows": [row.to_dict() for row in self.rows], **self._told()}
+    # ---- what it is
 
-    def to_pandas(self) -> DataFrame:
-        """One row a copy; `changed` as "old → new" words."""
-        pandas = require("pandas", extra="eval")
-        words = [", ".join(f"{change.old} → {change.new}" for change in row.changed) for row in self.rows]
-        rows = [{**row._asdict(), "changed": said} for row, said in zip(self.rows, words, strict=True)]
-        frame: DataFrame = pandas.DataFrame(rows, columns=list(Augmented._fields))
-        frame.attrs.update(self._told())
-        return frame
+    @property
+    def status(self) -> Status:
+        return together(row.status for row in self.rows)
 
-    def _told(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("guard", "passes", "seed", "model", "dtype")}
-
-    def __repr__(self) -> str:
-        lines, last = [["similarity", "Δ log p", ""]], -1
-        for row in self.rows:
-            if row.number != last:
-                lines.append(["", "", row.original])
-            last, changed = row.number, row.status == "ok"
-            numbers = [number(row.similarity, 3), number(row.log_prob_change)] if changed else ["", ""]
-            lines.append([*numbers, row.text if changed else row.status])
-        facts = [
+    @property
+    def facts(self) -> list[str]:
+        """What a reader must know, most important first."""
+        return [
             f"{len(self.texts):,} of {len(self.rows):,} copies changed",
             self.guard,
-            f"{self.passes:,} forward passes",
+            passes(self.passes),
             f"seed {self.seed}",
             self.model,
             self.dtype,
         ]
-        return f"{aligned(lines, left=(2,))}\n\n{wrapped(facts, shutil.get_terminal_size().columns)}"
+
+    # ---- out of here
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it for JSON."""
+        about = {name: getattr(self, name) for name in ("guard", "passes", "seed", "model", "dtype")}
+        return dict(json_ready({**self._answers(), **about, "rows": self.rows}))
+
+    def to_pandas(self) -> DataFrame:
+        """One row a copy; `changed` as "old → new" words."""
+        words = [", ".join(f"{change.old} → {change.new}" for change in row.changed) for row in self.rows]
+        rows = [
+            {**row._asdict(), "changed": said, "status": str(row.status)}
+            for row, said in zip(self.rows, words, strict=True)
+        ]
+        return data.frame(self, rows, Augmented._fields, guard=self.guard, passes=self.passes)
+
+    def _grids(self) -> list[Grid]:
+        shown, last = list[Line](), -1
+        for row in self.rows:
+            if row.number != last:
+                shown.append(Line(("", "", row.original), strong=True))
+            last, changed = row.number, row.status == "ok"
+            numbers = [number(row.similarity, 3), number(row.log_prob_change)] if changed else ["", ""]
+            shown.append(Line((*numbers, row.text if changed else f"unchanged: {row.reason}")))
+        return [Grid(("similarity", "Δ log p", ""), shown, left=(2,))]

@@ -33,7 +33,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -48,13 +48,21 @@ from besag.noise import Sampling
 from besag.places.filling import filled
 from besag.places.positions import Position, position_list
 from besag.reductions import Chunk
-from besag.results.tables import aligned, raw, wrapped
-from besag.results.words import counted, quoted
+from besag.results import data
+from besag.results.data import json_ready
+from besag.results.grid import Grid, Line
+from besag.results.result import Presented
+from besag.results.status import Status
+from besag.results.tables import raw, wrapped
+from besag.results.words import counted, passes, quoted
 from besag.samplers.drawing import Drawing
 from besag.samplers.editing.gumbel import gumbel, hindsight, mixed
 from besag.samplers.editing.rewrite import Changes, Rewrite, encode, free_places
 from besag.samplers.sheet import allowed_tokens
 from besag.vocabulary import Encoded
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 MOST_NUMBERS = 2**27  # of noise: a gigabyte
 
@@ -68,7 +76,7 @@ class Flip(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Edited:
+class Edited(Presented):
     original: str
     text: str
     asked: tuple[tuple[str, str | None], ...]  # what was replaced by what, as it was asked for
@@ -80,18 +88,12 @@ class Edited:
     seed: int
     model: str
 
-    def to_dict(self) -> dict[str, Any]:
-        told = {name: getattr(self, name) for name in ("original", "text", "free", "reads_back", "strength", "passes")}
-        return {
-            **told,
-            "asked": [list(pair) for pair in self.asked],
-            "flips": [flip._asdict() for flip in self.flips],
-            "seed": self.seed,
-            "model": self.model,
-        }
+    @property
+    def status(self) -> Status:
+        return Status.OK if self.reads_back else Status.MISREAD
 
     @property
-    def told(self) -> list[str]:
+    def facts(self) -> list[str]:
         """What a reader must know, most important first."""
         asked = [f"{old!r} → {'hidden' if new is None else repr(new)}" for old, new in self.asked]
         flips = [f"{raw(flip.old).strip('␣')} → {raw(flip.new).strip('␣')}" for flip in self.flips]
@@ -99,16 +101,26 @@ class Edited:
             f"asked: {', '.join(asked) or 'nothing'}",
             f"{self.free - len(self.flips)} of {counted(self.free, 'free token')} stayed",
             *([f"changed with it: {', '.join(flips)}"] if flips else []),
-            *([] if self.reads_back else ["THE TEXT READS AS OTHER TOKENS THAN WERE DRAWN"]),
+            *([] if self.reads_back else [f"{self.status.sentence.upper()}"]),
             f"strength {self.strength:g}",
-            counted(self.passes, "forward pass").replace("passs", "passes"),
+            passes(self.passes),
             f"seed {self.seed}",
             self.model,
         ]
 
-    def __repr__(self) -> str:
-        table = aligned([["", self.original], ["→", self.text]], left=(0, 1))
-        return f"{table}\n\n{wrapped(self.told, shutil.get_terminal_size().columns)}"
+    def to_dict(self) -> dict[str, Any]:
+        """All of it for JSON."""
+        names = ("original", "text", "asked", "flips", "free", "reads_back", "strength", "passes", "seed", "model")
+        return dict(json_ready({**self._answers(), **{name: getattr(self, name) for name in names}}))
+
+    def to_pandas(self) -> DataFrame:
+        """One row: the text before and after, and what changed in it."""
+        flips = ", ".join(f"{flip.old} → {flip.new}" for flip in self.flips)
+        names = ("original", "text", "free", "reads_back", "strength", "passes")
+        return data.frame(self, [{**{name: getattr(self, name) for name in names}, "flips": flips}])
+
+    def _grids(self) -> list[Grid]:
+        return [Grid((), [Line(("", self.original)), Line(("→", self.text), strong=True)], left=(0, 1))]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
