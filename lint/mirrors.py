@@ -90,8 +90,10 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     # ---- parts of something that is tested whole
     ("test_engine.py", "buckets are seen by what the engine runs together", ("buckets.py",)),
     ("cli/test_commands.py", "short commands that print text", (
-        "cli/choose.py", "cli/cite.py", "cli/methods.py", "cli/models.py", "cli/named.py", "references.py",
-        "registry.py",
+        "cli/choose.py", "cli/cite.py", "cli/models.py", "references.py",
+    )),
+    ("cli/test_methods.py", "what is listed is the catalogue, and it is what the registries say", (
+        "cli/catalogue.py", "cli/cataloguing.py",
     )),
     ("cli/test_joint.py", "a comparison is the joint's, once a construction", ("cli/compare.py", "cli/options.py")),
     ("cli/test_score.py", "settings and lengths are those of a score", ("cli/config.py", "cli/lengths.py")),

@@ -73,7 +73,7 @@ def test_chains_are_shown_while_they_run(run: Run) -> None:
         ([TEXT, "-k", "gibs"], "there is no kernel 'gibs'. Did you mean 'gibbs'?"),
         ([TEXT, "-t", "0"], "temperature=0.0: give a number above 0"),
         ([TEXT, "--top-p", "1.5"], "top_p=1.5"),
-        ([TEXT, "--set", "scan"], "--set 'scan': write KEY=VALUE"),
+        ([TEXT, "--set", "scan"], "--set 'scan': write NAME=VALUE"),
         ([TEXT, "--set", "scn=random"], "has no option 'scn'"),
         ([TEXT, "-k", "mask_predict", "--set", "iterations=9"], "iterations"),
         ([TEXT, "--free", "dragon"], "dragon"),

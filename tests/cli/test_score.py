@@ -209,7 +209,7 @@ def test_lengths_are_fitted_or_loaded(run: Run, lm: besag.LanguageModel, corpus:
 
 def test_a_configuration_gives_defaults_and_the_command_line_wins(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
-    path.write_text('method = ["pll", "elbo"]\nsamples = 8\nbase = 2\nsurprisal = true\nseed = 3\n')
+    path.write_text('method = ["pll", "elbo"]\nset = ["samples=8"]\nbase = 2\nsurprisal = true\nseed = 3\n')
     (row,) = table(run("score", A, "--config", path).stdout)
     assert {"pll_surprisal_bits", "elbo_surprisal_bits"} < set(row)
     (row,) = table(run("score", A, "--config", path, "--base", "e", "--method", "elbo").stdout)

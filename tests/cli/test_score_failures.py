@@ -78,7 +78,7 @@ def test_a_bad_line_stops_after_the_rows_before_it(run: Run, tmp_path: Path) -> 
         ([A, "--method", "pll", "--method", "original"], "--method 'original' is there twice (it is 'pll')"),
         ([A, "--method", "causal"], "needs a causal model, and 'tiny-en' is a masked one"),
         ([A, "--set", "samples=8"], "samples is an option of elbo, not of pll"),
-        ([A, "--seed", "8"], "--seed is an option of chain, elbo, ag_chain, not of pll"),
+        ([A, "--seed", "8"], "--seed: seed is an option of chain, elbo, ag_chain, not of pll"),
         ([A, "--method", "elbo", "--set", "samples=many"], "samples='many'"),
         ([A, "--method", "chain", "--set", "order=rigth-to-left"], "Did you mean 'right-to-left'?"),
         ([A, "--rank"], "--rank belongs to tokens: say --per token"),

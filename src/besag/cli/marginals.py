@@ -9,9 +9,8 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
+from besag.cli.groups import LayoutOptions, ModelOptions, OutputOptions, RunOptions, grouped
 from besag.cli.reading import inputs, records
-from besag.cli.tables import Layout
-from besag.cli.writing import choose_format, writer
 
 if TYPE_CHECKING:
     from besag.scores.marginals import Marginals
@@ -31,30 +30,21 @@ Wide = Annotated[bool, o.of_result("--wide", help="One row a place, one column a
 
 
 @guarded
+@grouped
 def marginals(
     input: Inputs,
-    model: o.Model = None,
-    device: o.Device = None,
-    dtype: o.Dtype = None,
-    revision: o.Revision = None,
-    allow_pickle: o.AllowPickle = False,
-    untilt: o.Untilt = False,
+    model: ModelOptions,
+    layout: LayoutOptions,
+    output: OutputOptions,
+    run: RunOptions,
     prefix: o.Prefix = "",
     suffix: o.Suffix = "",
     separator: o.Separator = " ",
     text: o.Text = False,
-    input_format: o.InputFormat = None,
-    column: o.Column = None,
-    header: o.Header = True,
     candidates: Candidates = None,
     outcomes: Outcomes = "all",
     wide: Wide = False,
     base: o.Base = "e",
-    format: o.Format = None,
-    output: o.Output = None,
-    force: o.Force = False,
-    batch_tokens: o.BatchTokens = None,
-    progress: o.Progress = None,
 ) -> int:
     """Log-probabilities of tokens at each place of a text, the place hidden and all others shown.
 
@@ -62,16 +52,9 @@ def marginals(
 
     A row is a place and a candidate, with the effect of putting it there: log p(candidate) − log p(the text's own).
     """
-    shape = choose_format(format, output)
-    out = writer(shape, output, force)
-    sources = inputs(input, as_text=text, layout=Layout(input_format, column, header, keep=False))
-
-    import besag
-
-    lm = besag.load(
-        model, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, untilt=untilt,
-        batch_tokens=batch_tokens, progress=progress,
-    )  # fmt: skip
+    shape, out = output.shape, output.open()
+    sources = inputs(input, as_text=text, layout=layout.layout())
+    lm = model.load(run.progress)
     numbers = [record for record in records(sources) if record is not None]
     texts = (record.text for record in numbers)
     words = None if candidates is None else [word.strip() for word in candidates.split(",")]

@@ -37,7 +37,7 @@ def settings(
     for name in names:
         one = known(kind, name)
         if one.name in chosen:
-            raise BesagError(f"{name!r} is there twice (it is {one.name!r})")
+            raise BesagError(f"--method {name!r} is there twice (it is {one.name!r})")
         chosen[one.name] = one
     found: Settings = {name: {} for name in chosen}
     for said in given or ():
