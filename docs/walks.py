@@ -3,7 +3,7 @@
     python docs/walks.py            # prints all of them
     python docs/walks.py sample     # one
 
-The commands are run, and every first call of a function in a file of besag is noted. What is called while modules are
+The commands are run on the CPU, and every first call of a function in a file of besag is noted. What is called while modules are
 imported does not count, nor do the files of the ground floor that are asked from everywhere. tests/test_walks.py
 compares the page with a new run.
 """
@@ -24,7 +24,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 SOURCE = str(ROOT / "src" / "besag") + os.sep
-GROUND = ("results/", "arrays.py", "checks.py", "errors.py", "hardware.py", "models/", "noise.py", "registry.py")
+GROUND = ("__init__.py", "results/", "arrays.py", "checks.py", "errors.py", "hardware.py", "models/", "noise.py", "registry.py")
 TABLE = "id\ttext\n1\tThe cat sleeps.\n2\tIt rained all night.\n"
 RECIPE = """
 data = { train = ["text.txt"], unit = "sentences", batch_tokens = 512, held_out = 0.1 }
@@ -32,12 +32,12 @@ tokenizer = { size = 280 }
 model.config = { hidden_size = 16, num_hidden_layers = 1, num_attention_heads = 1, intermediate_size = 16 }
 schedule = { steps = 2 }
 evaluation = { sentences = 2 }
-run = { threads = 1, plot = false }
+run = { threads = 1, plot = false, device = "cpu" }
 """
 WALKS = {
-    "score": ["score", "texts.tsv", "-o", "scores.tsv"],
-    "joint": ["joint", "The [MASK] [MASK] very tired.", "--candidates", "20"],
-    "sample": ["sample", "The [MASK] [MASK] very tired.", "--kernel", "ordered", "--chains", "2"],
+    "score": ["score", "texts.tsv", "-o", "scores.tsv", "--device", "cpu"],
+    "joint": ["joint", "The [MASK] [MASK] very tired.", "--candidates", "20", "--device", "cpu"],
+    "sample": ["sample", "The [MASK] [MASK] very tired.", "--kernel", "ordered", "--chains", "2", "--device", "cpu"],
     "train": ["train", "recipe.toml"],
 }
 

@@ -79,6 +79,7 @@ class Overlap(Presented):
         return len(self.seen) / self.texts if self.texts else 0.0
 
     def table(self) -> list[dict[str, Any]]:
+        """One row for each text that was seen: which, and where."""
         return [one._asdict() for one in self.seen]
 
     def to_dict(self) -> dict[str, Any]:
