@@ -96,9 +96,10 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "cli/catalogue.py", "cli/cataloguing.py",
     )),
     ("cli/test_joint.py", "a comparison is the joint's, once a construction", ("cli/compare.py", "cli/options.py")),
-    ("cli/test_score.py", "settings and lengths are those of a score", ("cli/config.py", "cli/lengths.py")),
+    ("cli/test_score.py", "settings, lengths and rows are those of a score", (
+        "cli/config.py", "cli/lengths.py", "cli/rows.py",
+    )),
     ("cli/test_score_failures.py", "how a command ends", ("cli/exits.py",)),
-    ("cli/test_writing.py", "rows are seen in what is written", ("cli/rows.py",)),
     ("conditionals/test_transformer.py", "what masked and causal networks share, asked of each family", (
         "conditionals/contract.py", "conditionals/network.py", "conditionals/split.py",
     )),
@@ -108,20 +109,15 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     )),
     ("constraints/test_solving.py", "the search is what solves", ("constraints/search.py",)),
     ("diagnostics/test_chain_plots.py", "the pictures of chains", ("diagnostics/plots.py",)),
-    ("diagnostics/test_rectangle.py", "what is found is shown, and where is read", (
-        "diagnostics/reading.py", "diagnostics/show.py",
-    )),
+    ("diagnostics/test_rectangle.py", "what is found is shown", ("diagnostics/show.py",)),
     ("evaluation/test_minimal_pairs.py", "pairs are read to be scored", ("evaluation/pair_files.py",)),
     ("fills/test_fill.py", "a beam is one way to fill", ("fills/beam.py",)),
     ("joints/test_block.py", "the joint of a block, asked for, made and shown", (
-        "joints/block_ag.py", "joints/block_asking.py", "joints/block_show.py",
+        "joints/block_ag.py", "joints/block_asking.py", "joints/block_show.py", "joints/fillings.py",
     )),
     ("joints/test_comparison.py", "distances between joints", ("joints/metrics.py",)),
     ("joints/test_kernels.py", "the fused passes and the tiles they run over", ("joints/tiles.py",)),
-    ("joints/test_pair_show.py", "how results are told, seen in a joint", (
-        "results/data.py", "results/tables.py", "results/words.py",
-    )),
-    ("joints/test_pair_plot.py", "how results are drawn, seen in a joint", ("results/plots.py",)),
+    ("results/test_conformance.py", "the contract of all results", ("results/result.py",)),
     ("masks/test_pmi_vocabulary.py", "a vocabulary is counted over a corpus", ("masks/corpus.py", "masks/counting.py")),
     ("samplers/kernels/test_spindle.py", "the schedules of tokens, beside those of the objective", (
         "masks/token_schedules.py",
@@ -137,6 +133,9 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "samplers/kernels/proposals.py",
     )),
     ("scores/test_score.py", "a score as a choice and as data", ("scores/choice.py", "scores/record.py")),
+    ("scores/test_marginals.py", "marginals are asked for and shown", (
+        "scores/marginals_asking.py", "scores/marginals_show.py",
+    )),
     ("study/test_report.py", "the pictures of the report", ("study/plot.py",)),
     ("training/data/test_loader.py", "the progress that batches are told", ("training/data/clock.py",)),
     ("training/data/test_sources.py", "rows are one kind of source", ("training/data/rows.py",)),
@@ -162,7 +161,9 @@ NOTHING_RUNS: dict[str, str] = {"arrays.py": "names of types"}
 
 WHOLE: dict[str, str] = {  # tests of no one file
     "cli/test_process.py": "the command as a process: streams, signals, how soon it answers",
+    "cli/test_resume.py": "a scored file that goes on after a kill, byte for byte",
     "constraints/test_networks.py": "constraints on networks and under kernels",
+    "results/test_conformance.py": "the contract of all results",
     "scores/test_networks.py": "all methods on one network of each family",
     "test_cuda.py": "what runs differently on CUDA, beside the CPU",
     "test_examples.py": "what the pages show",

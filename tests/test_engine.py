@@ -522,3 +522,26 @@ def test_asking_is_never_silent_about_nan():
     with pytest.raises(BesagError, match="NaN"):
         engine.check()
     engine.check()  # told once
+
+
+@pytest.mark.parametrize("steady", [False, True])
+def test_a_steady_engine_does_not_look_at_the_clock(monkeypatch, steady):
+    """What runs together must not depend on how fast a device is, where the same bytes are wanted again."""
+    monkeypatch.setattr(besag.engine._Work, "_device_idles", lambda self: len(launched) < 1)
+    law, launched, seen = Arbitrary(3), [], []
+    engine = Engine(law, batch_tokens=9, progress=False)
+    engine.steady = steady
+    launch = engine.launch
+    monkeypatch.setattr(engine, "launch", lambda group: (launched.append(len(group.lengths)), launch(group))[1])
+
+    def plan(length):
+        hidden = np.full((1, length), 3)
+        return (yield Request((Target(),), hidden, np.array([0]), np.array([0]), np.array([1])))
+
+    def plans():
+        for length in (3, 4, 5):  # no bucket fills a batch, all of them together do
+            yield plan(length)
+        seen.append(len(launched))
+
+    assert len(list(engine.run(plans()))) == 3
+    assert (seen[-1] > 0) != steady

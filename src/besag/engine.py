@@ -58,6 +58,7 @@ class Engine(Batches):
     ) -> None:
         super().__init__(conditionals, batch_tokens)
         self.progress = progress
+        self.steady = False  # groups depend on what is asked alone, not on how fast the device is: the same bytes again
         self._doubt = torch.zeros((), dtype=torch.int32, device=conditionals.device)  # NaNs seen by `ask`
 
     def answer(self, questions: Questions, reduce: Reduction | Sequence[Reduction]) -> Answers:
@@ -235,7 +236,7 @@ class _Work:
 
     def feed_device(self) -> None:
         """While CUDA has nothing to do and a batch's worth waits in several buckets, run the largest group of them."""
-        while self._device_idles() and self.pool.load >= self.engine.batch_tokens:
+        while not self.engine.steady and self._device_idles() and self.pool.load >= self.engine.batch_tokens:
             self._run(max(self.pool.together(self.engine.batch_tokens), key=self.pool.tokens))
 
     def _device_idles(self) -> bool:

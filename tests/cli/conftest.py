@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.files.reading import put as put
 from typer.testing import CliRunner, Result
 
 import besag
 from besag.cli import app
-from besag.cli.reading import Record, inputs, records
-from besag.cli.tables import Layout
 
 Run = Callable[..., Result]
 
@@ -48,23 +47,7 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
-# ---- reading what is in a file, and what came out
-
-
-def read(
-    *arguments: object, as_text: bool = False, skip: int = 0, limit: int | None = None, **layout: object
-) -> list[Record]:
-    sources = inputs([str(argument) for argument in arguments], as_text=as_text, layout=Layout(**layout))  # type: ignore[arg-type]
-    return [record for record in records(sources, skip=skip, limit=limit) if record is not None]
-
-
-def texts(*arguments: object, **options: object) -> list[str]:
-    return [record.text for record in read(*arguments, **options)]  # type: ignore[arg-type]
-
-
-def put(path: Path, content: str | bytes) -> Path:
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
+# ---- reading what came out
 
 
 def table(text: str) -> list[dict[str, str]]:

@@ -69,7 +69,8 @@ def test_ctrl_c_in_the_middle_of_the_work(tmp_path: Path) -> None:
     rows = [json.loads(line) for line in content.splitlines()]
     assert content.endswith("\n")
     assert [row["row"] for row in rows] == list(range(1, len(rows) + 1))
-    assert f"interrupted after {len(rows)} rows; go on with --skip {len(rows)} " in message
+    command = f"besag score {texts} -o {output} --quiet --batch-tokens 512 --resume"
+    assert f"interrupted after {len(rows)} rows; go on with {command}\n" in message
 
 
 @pytest.mark.slow

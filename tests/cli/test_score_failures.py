@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Iterator
 from itertools import islice
@@ -15,7 +16,7 @@ from tests import networks
 from tests.cli.conftest import Run, table
 
 import besag
-from besag.cli import scoring
+from besag.cli import side_by_side
 from besag.cli.exits import CtrlC
 
 A, B = "The cats sleep.", "The cats sleeps."
@@ -139,17 +140,18 @@ def test_debugging_shows_the_traceback(run: Run, monkeypatch: pytest.MonkeyPatch
 def test_ctrl_c_closes_the_output_properly(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
-    whole = scoring.side_by_side
+    whole = side_by_side.side_by_side
 
     def interrupted(*arguments: Any, **options: Any) -> Iterator[Any]:
         yield from islice(whole(*arguments, **options), 2)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(scoring, "side_by_side", interrupted)
+    monkeypatch.setattr(side_by_side, "side_by_side", interrupted)
     path = tmp_path / f"out.{ending}"
     result = run("score", A, B, A, A, "--skip", "1", "-o", path)
     assert result.exit_code == 130
-    assert result.stderr == "interrupted after 2 rows; go on with --skip 3 (and --output another file)\n"
+    assert re.fullmatch(r"interrupted after 2 rows; go on with besag .* --resume\n", result.stderr)
+    assert run("score", A, B, A, A, "--skip", "1", "-o", path, "--format", ending).exit_code == 2  # not finished
     rows = (
         pq.read_table(path).num_rows if ending == "parquet" else len(path.read_text().splitlines()) - (ending == "csv")
     )

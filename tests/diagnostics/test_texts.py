@@ -63,7 +63,7 @@ def test_a_reference_that_cannot_be_read(tmp_path):
     with pytest.raises(BesagError, match="is not UTF-8"):
         measure(["a b"], reference=tmp_path / "latin.txt")
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"a b c\n" * 1000)[:-9])
-    with pytest.raises(BesagError, match=r"cut\.gz' cannot be read: "):
+    with pytest.raises(BesagError, match=r"cut\.gz cannot be read beyond line"):
         measure(["a b"], reference=tmp_path / "cut.gz")
 
 

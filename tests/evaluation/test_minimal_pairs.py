@@ -210,6 +210,19 @@ def test_quotes_belong_to_a_tsv_and_delimit_a_csv(tmp_path: Path) -> None:
     assert read_pairs(write(tmp_path / "a.csv", '"Go, now.",B.\n'))[0].good == "Go, now."
 
 
+def test_columns_may_be_named(tmp_path: Path) -> None:
+    row = {"hyps": [{"text": "A."}, {"text": "B."}], "uid": "p"}
+    path = write(tmp_path / "a.jsonl", json.dumps(row) + "\n")
+    [one] = read_pairs(path, good="hyps.0.text", bad="hyps.1.text")
+    assert (one.good, one.bad, one.paradigm) == ("A.", "B.", "p")
+    headed = write(tmp_path / "a.tsv", "correct\twrong\nA.\tB.\n")
+    assert read_pairs(headed, good="correct", bad="2")[0].bad == "B."
+    plain = write(tmp_path / "b.tsv", "1\tx\ty\tz\tA.\tB.\n")
+    assert read_pairs(plain, good="5", bad="6")[0].good == "A."
+    with pytest.raises(BesagError, match=r"no column 'correkt': .*Did you mean 'correct'"):
+        read_pairs(headed, good="correkt", bad="wrong")
+
+
 def test_packed_files(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv.gz"
     path.write_bytes(gzip.compress(b"A.\tB.\n"))
@@ -225,8 +238,9 @@ def test_packed_files(tmp_path: Path) -> None:
         ("a.jsonl", b'{"sentence_good": "A.", "sentence_bda": "B."}\n', "line 1 has no 'sentence_bad'.*sentence_bda'"),
         ("a.jsonl", b'{"good": "A.", "bad": 3}\n', "line 1: the bad sentence is 3, not a text"),
         ("a.jsonl", b"{\n", "line 1 is not JSON"),
-        ("a.jsonl", b"[1]\n", "no object"),
-        ("a.tsv", b"A.\tB.\nC.\n", "line 2 has 1 cells where 2"),
+        ("a.jsonl", b"[1]\n", "neither an object nor a string"),
+        ("a.jsonl", b'"A."\n', "no object"),
+        ("a.tsv", b"A.\tB.\nC.\n", "line 2 has 1 cells, but the table has 2 columns"),
         ("a.tsv", b"A.\n", "line 1 has 1 cells where 2"),
         ("a.tsv", b"", "holds no pairs"),
         ("a.tsv", b"A.\tB.\nC\xff.\tD.\n", r"line 2, byte 2 \(0xff\) is not UTF-8"),

@@ -10,6 +10,7 @@ import torch
 
 import besag
 from besag.errors import BesagError
+from besag.files import writing
 from besag.samplers import recording as record
 from besag.samplers.kernel import State
 from besag.samplers.kernels.metropolis import Metropolis
@@ -61,7 +62,7 @@ def stop_at(step):
 @pytest.mark.parametrize("group", [1, 5, 10_000])
 def test_parquet_holds_what_json_lines_hold(run, tmp_path, monkeypatch, group):
     parquet = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr(record, "GROUP", group)
+    monkeypatch.setattr(writing, "PARQUET_ROWS", group)
     run(tmp_path / "a.jsonl")
     run(tmp_path / "a.parquet")
     found = parquet.read_table(tmp_path / "a.parquet")
@@ -193,7 +194,7 @@ def test_the_network_is_not_run_for_a_run_that_is_not_there(run, tmp_path, monke
     monkeypatch.undo()
     run(tmp_path / "a.jsonl")
     monkeypatch.setattr(Metropolis, "init", never)
-    with pytest.raises(BesagError, match="is a run with seed 0, and 1 was given"):
+    with pytest.raises(BesagError, match="is a run with other settings: seed is 1, and was 0"):
         run(tmp_path / "a.jsonl", seed=1, resume=True)
 
 

@@ -228,11 +228,11 @@ def test_what_cannot_be_gone_on_with_is_told(law, tmp_path):
     law.sample(**settings)
     with pytest.raises(BesagError, match="exists already"):
         law.sample(**settings)
-    with pytest.raises(BesagError, match="is a run with seed 0, and 5 was given"):
+    with pytest.raises(BesagError, match="other settings: seed is 5, and was 0"):
         law.sample(**settings, seed=5, resume=True)
-    with pytest.raises(BesagError, match="is a run with outcomes 'text', and 'all' was given"):
+    with pytest.raises(BesagError, match="other settings: outcomes is 'all', and was 'text'"):
         law.sample(**settings, outcomes="all", resume=True)
-    with pytest.raises(BesagError, match="is a run with constraints"):
+    with pytest.raises(BesagError, match="other settings: constraints is"):
         law.sample(**settings, constraints=[Forbidden("c")], resume=True)
     with pytest.raises(BesagError, match=r"recorded as \.jsonl or \.parquet"):
         Recording(tmp_path / "run.txt", about={}, every=1)

@@ -12,8 +12,8 @@ from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
 from besag.cli.groups import ModelOptions, OutputOptions, RowsOptions, RunOptions, grouped
 from besag.cli.positions import Keep, positions
-from besag.cli.reading import Input, Record, records
-from besag.cli.writing import Writer
+from besag.files.inputs import Input, Record, records
+from besag.files.writing import Writer
 
 if TYPE_CHECKING:
     from besag.language_model import LanguageModel

@@ -13,7 +13,8 @@ from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, PlotOptions, RunOptions, grouped
 from besag.cli.joint import Outcomes
 from besag.cli.positions import Positions, positions
-from besag.cli.writing import Row
+from besag.files.whole import whole
+from besag.files.writing import Row
 
 if TYPE_CHECKING:
     from besag.diagnostics import Compatibility, DependenceMap, Rectangles
@@ -84,7 +85,8 @@ def diagnose(
     if output.plot is not None:
         from besag.diagnostics.plots import together
 
-        together(tested, found).savefig(output.plot, bbox_inches="tight")
+        with whole(output.plot) as draft:
+            together(tested, found).savefig(draft, bbox_inches="tight")
     unfinished = [one for one in (*scored, *([found] if found else [])) if not one.status.fine]
     for one in unfinished:
         say(one.facts[0])

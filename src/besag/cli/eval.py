@@ -15,26 +15,33 @@ from besag.cli.settings import MethodsOptions
 from besag.errors import BesagError
 
 if TYPE_CHECKING:
-    from besag.cli.scoring import Scorer
+    from besag.cli.side_by_side import Scorer
     from besag.evaluation.minimal_pairs import MinimalPairs
 
-_FILES = "BLiMP's JSON Lines, TSV or CSV (acceptable sentence, the other one, optional paradigm and phenomenon); .xz …"
+_FILES = (
+    "BLiMP's JSON Lines, TSV, CSV, Parquet (acceptable sentence, other one, perhaps paradigm and phenomenon); .xz …"
+)
 _REDUCTION = "Compare sums over tokens, or means."
 _PER = "What a row of the result is; overall: the mean over paradigms, and over pairs."
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE…", help=_FILES, show_default=False)]
 Reduction = Annotated[Literal["sum", "mean"], o.of_method("--reduction", help=_REDUCTION)]
 Per = Annotated[Literal["paradigm", "phenomenon", "overall", "pair"], o.of_result("--per", help=_PER)]
+_SENTENCE = "Where the {} sentence is: a name, a number from 1, or a path as in hyps.0.text."
+Good = Annotated[str | None, o.of_input("--good", help=_SENTENCE.format("acceptable"), show_default=False)]
+Bad = Annotated[str | None, o.of_input("--bad", help=_SENTENCE.format("other"), show_default=False)]
 Limit = Annotated[
     int | None, o.of_input("--limit", min=1, help="At most the first N pairs of each file.", show_default=False)
 ]
 
-_TRAIN = "Text, JSON Lines or Parquet, packed or not, as `besag train` reads them; globs; - for stdin."
+_TRAIN = "Text, JSON Lines, TSV, CSV or Parquet, packed or not, as `besag train` reads them; globs; - for stdin."
 _AGAINST = "What the model is judged on: pairs as above, or plain text, a line each. Repeat."
 Train = Annotated[list[str], typer.Argument(metavar="TRAIN…", help=_TRAIN, show_default=False)]
 Against = Annotated[list[str], o.of_input("--against", help=_AGAINST, show_default=False)]
 Length = Annotated[int, o.of_method("--length", min=4, help="Words in a row.")]
-Field = Annotated[str, o.of_input("--field", help="Of JSON Lines and Parquet rows: where the training text is.")]
+Field = Annotated[
+    str, o.of_input("--field", help="Of rows: where the training text is, a name or a path as in page.text.")
+]
 
 evaluate = typer.Typer(name="eval", help="Measure how good a model is.", no_args_is_help=True)
 
@@ -49,6 +56,8 @@ def minimal_pairs(
     output: PlotOptions,
     run: RunOptions,
     reduction: Reduction = "sum",
+    good: Good = None,
+    bad: Bad = None,
     limit: Limit = None,
     per: Per = "paradigm",
     config: Config = None,
@@ -64,11 +73,11 @@ def minimal_pairs(
     out = output.open()
     model.check()
 
-    from besag.cli.scoring import pair
+    from besag.cli.side_by_side import pair
     from besag.evaluation.minimal_pairs import minimal_pairs as compare
     from besag.evaluation.minimal_pairs import read_pairs
 
-    pairs = [one for file in files for one in read_pairs(file, limit)]
+    pairs = [one for file in files for one in read_pairs(file, limit, good=good, bad=bad)]
     methods = scored.chosen()
     models = model.load_all(run.progress)
     scorers = pair(models, methods, {}, [None] * len(models))

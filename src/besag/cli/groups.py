@@ -20,10 +20,10 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from besag.cli import options as o
-from besag.cli.reading import Input, inputs
-from besag.cli.tables import Layout
-from besag.cli.writing import Writer, check_output, choose_format, writer
 from besag.errors import BesagError, nearest, require
+from besag.files.inputs import Input, Layout, inputs
+from besag.files.whole import whole
+from besag.files.writing import Writer, check_output, choose_format, writer
 
 if TYPE_CHECKING:
     from besag.language_model import LanguageModel
@@ -135,10 +135,11 @@ class LayoutOptions:
     input_format: o.InputFormat = None
     column: o.Column = None
     header: o.Header = True
+    escaped: o.Escaped = False
 
     def layout(self, keep: bool = False) -> Layout:
         """`keep` the other columns of a table?"""
-        return Layout(self.input_format, self.column, self.header, keep)
+        return Layout(self.input_format, self.column, self.header, keep, self.escaped)
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,8 @@ class PlotOptions(OutputOptions):
     def save(self, result: Any) -> None:
         """The picture of a result that has a `plot()`, where one is wanted."""
         if self.plot is not None:
-            result.plot().figure.savefig(self.plot, dpi=DPI)
+            with whole(self.plot) as draft:
+                result.plot().figure.savefig(draft, dpi=DPI)
 
     def _check_plot(self, path: str) -> None:
         check_output(path, self.force)

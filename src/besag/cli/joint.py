@@ -14,8 +14,8 @@ from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, PlotOptions, RunOptions, grouped
 from besag.cli.positions import Positions, positions
 from besag.cli.settings import ConstructionOptions
-from besag.cli.writing import Row
 from besag.errors import BesagError, nearest
+from besag.files.writing import Row
 
 if TYPE_CHECKING:
     from besag.joints.block import BlockJoint

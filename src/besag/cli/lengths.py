@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,10 +9,10 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import guarded, say
-from besag.cli.reading import inputs, records
-from besag.cli.tables import Layout
-from besag.cli.writing import check_output
+from besag.cli.groups import LayoutOptions, grouped
 from besag.errors import BesagError
+from besag.files.inputs import Layout, file_input, records
+from besag.files.writing import check_output
 
 if TYPE_CHECKING:
     from besag.language_model import LanguageModel
@@ -24,14 +23,13 @@ Saved = Annotated[str, typer.Option("--output", "-o", help="The JSON file to sav
 
 
 @guarded
+@grouped
 def lengths(
     file: File,
     output: Saved,
+    rows: LayoutOptions,
     model: o.Model = None,
     revision: o.Revision = None,
-    input_format: o.InputFormat = None,
-    column: o.Column = None,
-    header: o.Header = True,
     force: o.Force = False,
 ) -> int:
     """Fit a distribution p(n) of text lengths, in tokens of a model, for `besag score --lengths`.
@@ -39,7 +37,7 @@ def lengths(
     besag lengths corpus.txt -o lengths.json
     """
     check_output(output, force)
-    texts = _texts(file, Layout(input_format, column, header, keep=False))
+    texts = _texts(file, rows.layout())
 
     import besag
 
@@ -69,9 +67,7 @@ def length_model(path: str, lm: LanguageModel) -> LengthModel:
 
 
 def _texts(path: str, layout: Layout) -> Iterable[str]:
-    if path != "-" and not os.path.exists(path):
-        raise BesagError(f"no such file: {path!r}")
-    sources = inputs([path], as_text=False, layout=layout)
+    sources = file_input(path, layout)
 
     def given() -> Iterator[str]:
         for record in records(sources):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,14 +10,14 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.groups import LayoutOptions, ModelOptions, OutputOptions, RunOptions, grouped
-from besag.cli.reading import inputs, records
+from besag.cli.groups import ModelOptions, OutputOptions, RowsOptions, RunOptions, grouped
+from besag.files.inputs import Record, records
 
 if TYPE_CHECKING:
     from besag.scores.marginals import Marginals
 
 Inputs = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(metavar="INPUT", show_default=False, help="A text, a file of texts, or - for stdin."),
 ]
 Candidates = Annotated[
@@ -32,15 +33,14 @@ Wide = Annotated[bool, o.of_result("--wide", help="One row a place, one column a
 @guarded
 @grouped
 def marginals(
-    input: Inputs,
     model: ModelOptions,
-    layout: LayoutOptions,
+    rows: RowsOptions,
     output: OutputOptions,
     run: RunOptions,
+    input: Inputs = None,
     prefix: o.Prefix = "",
     suffix: o.Suffix = "",
     separator: o.Separator = " ",
-    text: o.Text = False,
     candidates: Candidates = None,
     outcomes: Outcomes = "all",
     wide: Wide = False,
@@ -53,14 +53,21 @@ def marginals(
     A row is a place and a candidate, with the effect of putting it there: log p(candidate) − log p(the text's own).
     """
     shape, out = output.shape, output.open()
-    sources = inputs(input, as_text=text, layout=layout.layout())
+    sources = rows.sources(input, "marginals", output.output, keep=False)
     lm = model.load(run.progress)
-    numbers = [record for record in records(sources) if record is not None]
-    texts = (record.text for record in numbers)
+    waiting: deque[Record] = deque()  # those whose marginals have not come back yet, in order
+
+    def texts() -> Iterator[str]:
+        for record in records(sources, skip=rows.skip, limit=rows.limit):
+            if record is not None:
+                waiting.append(record)
+                yield record.text
+
     words = None if candidates is None else [word.strip() for word in candidates.split(",")]
     around = {"prefix": prefix, "suffix": suffix, "separator": separator}
     unasked = 0
-    for record, found in zip(numbers, lm.marginals(texts, words, outcomes=outcomes, base=base, **around), strict=True):
+    for found in lm.marginals(texts(), words, outcomes=outcomes, base=base, **around):
+        record = waiting.popleft()
         if found.status != "ok":
             unasked += 1
             say(f"{record.where}: {found.facts[0]}")

@@ -9,7 +9,7 @@ import typer
 
 from besag.cli.catalogue import KINDS, Entry, all_of, every, find
 from besag.cli.exits import guarded
-from besag.cli.writing import print_table
+from besag.files.writing import print_table
 
 Name = Annotated[str | None, typer.Argument(metavar="NAME", help="One of them, in full.", show_default=False)]
 COMMANDS = {  # where its options are said, and how they begin

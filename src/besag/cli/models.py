@@ -11,7 +11,7 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import UNUSABLE, guarded
-from besag.cli.writing import print_table
+from besag.files.writing import print_table
 
 Name = Annotated[
     str | None,

@@ -22,7 +22,8 @@ _SET = "An option of the method, as `besag methods NAME` lists them; METHOD.NAME
 _DEVICE = "cpu, cuda, cuda:1, mps; if not given, the fastest there is."
 _DTYPE = "float32, bfloat16, float16; if not given, what suits the device."
 _LENGTHS = "File of texts to fit p(n) on, or what `besag lengths` saved: adds log p(n), so that lengths compare."
-_COLUMN = "Where the texts are in a table: a name, or a number from 1; if not given, text or sentence."
+_COLUMN = "Where the texts are: a name, a number from 1, or a path as in hyps.0.text; if not given, text or sentence."
+_ESCAPED = "In a TSV a backslash with t, n or r stands for tab and line ends, as besag writes it."
 _FORMAT = "If not given, by the ending of --output; else a table for a terminal and TSV for a pipe."
 
 # ---- the model
@@ -56,11 +57,12 @@ Lengths = Annotated[str | None, of_method("--lengths", help=_LENGTHS)]
 Text = Annotated[bool, of_input("--text", help="Every INPUT is a text, whatever it looks like.")]
 InputFormat = Annotated[
     Literal["text", "tsv", "csv", "jsonl", "parquet"] | None,
-    of_input("--input-format", help="If not given, by the file's ending; .gz, .xz and .bz2 are unpacked."),
+    of_input("--input-format", help="If not given, by the file's ending; .gz, .xz, .bz2 and .zst are unpacked."),
 ]
 Column = Annotated[str | None, of_input("--column", "--field", help=_COLUMN)]
 Header = Annotated[bool, of_input("--header/--no-header", help="Does a TSV or CSV begin with its column names?")]
-Skip = Annotated[int, of_input("--skip", min=0, help="Pass over the first N rows, to go on after an interruption.")]
+Escaped = Annotated[bool, of_input("--escaped", help=_ESCAPED)]
+Skip = Annotated[int, of_input("--skip", min=0, help="Pass over the first N rows.")]
 Limit = Annotated[int | None, of_input("--limit", min=1, help="Score at most N rows.")]
 Strict = Annotated[bool, of_input("--strict", help="Stop at a row that cannot be scored, such as an empty one.")]
 
@@ -77,6 +79,7 @@ Keep = Annotated[bool, of_result("--keep/--no-keep", help="Carry a table's other
 Format = Annotated[Literal["table", "tsv", "csv", "jsonl", "parquet"] | None, of_output("--format", help=_FORMAT)]
 Output = Annotated[str | None, of_output("--output", "-o", help="A file; if not given, stdout.")]
 Force = Annotated[bool, of_output("--force", help="Write over an existing file.")]
+Resume = Annotated[bool, of_output("--resume", help="Go on with an --output that was not finished.")]
 Plot = Annotated[
     str | None, of_output("--plot", help="Also save a picture: FILE.png, .pdf or .svg.", show_default=False)
 ]

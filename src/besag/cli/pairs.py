@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,10 +13,9 @@ from besag.cli.config import Config
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
 from besag.cli.groups import LayoutOptions, ModelOptions, RunOptions, grouped
 from besag.cli.joint import Outcomes
-from besag.cli.reading import inputs, records
 from besag.cli.settings import ConstructionsOptions
-from besag.cli.tables import Layout
 from besag.errors import BesagError, require
+from besag.files.inputs import Layout, file_input, records
 
 if TYPE_CHECKING:
     from besag.joints import Construction
@@ -183,10 +181,7 @@ def _kinds(pairs: list[str] | None, distances: str | None) -> tuple[list[str], l
 
 
 def _texts(file: str, layout: Layout, limit: int | None) -> list[str]:
-    if file != "-" and not os.path.exists(file):
-        raise BesagError(f"no such file: {file!r}")
-    sources = inputs([file], as_text=False, layout=layout)
-    return [record.text for record in records(sources, limit=limit) if record is not None]
+    return [record.text for record in records(file_input(file, layout), limit=limit) if record is not None]
 
 
 def _about(lm: LanguageModel, texts: list[str], constructions: list[Construction]) -> dict[str, Any]:

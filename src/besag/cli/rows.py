@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from besag.cli.reading import Record
-from besag.cli.writing import Row
 from besag.errors import BesagError
+from besag.files.inputs import Record
+from besag.files.writing import Row
 
 if TYPE_CHECKING:
     from besag.scores import Score

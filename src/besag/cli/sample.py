@@ -19,8 +19,8 @@ from besag.cli.groups import ModelOptions, OutputOptions, RunOptions, grouped
 from besag.cli.lengths import length_model
 from besag.cli.positions import Free, Keep, positions
 from besag.cli.settings import settings
-from besag.cli.writing import Writer
 from besag.errors import BesagError
+from besag.files.writing import Writer
 
 if TYPE_CHECKING:
     from rich.live import Live

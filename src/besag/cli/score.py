@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
-from typing import Annotated
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from besag.cli import options as o
 from besag.cli.config import Config
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
-from besag.cli.reading import inputs, records
+from besag.cli.groups import ModelsOptions, OutputOptions, RowsOptions, RunOptions, grouped
 from besag.cli.rows import View
 from besag.cli.settings import MethodsOptions
-from besag.cli.tables import Layout
-from besag.cli.writing import choose_format, writer
 from besag.errors import BesagError
+from besag.files.inputs import Input, Layout, Record, file_input, records
+from besag.files.progress import BLOCK, Resumable, Streamed, in_blocks
+
+if TYPE_CHECKING:
+    from besag.cli.side_by_side import Scorer
+    from besag.language_model import LanguageModel
+    from besag.scores import Method
 
 Inputs = Annotated[
     list[str] | None,
@@ -26,44 +35,66 @@ Inputs = Annotated[
 ]  # fmt: skip
 
 
+@dataclass(frozen=True)
+class TextOptions:
+    """What a method is told of each text."""
+
+    words: o.Words = "tokenizer"
+    prefix: o.Prefix = ""
+    suffix: o.Suffix = ""
+    separator: o.Separator = " "
+    lengths: o.Lengths = None
+
+
+@dataclass(frozen=True)
+class ViewOptions:
+    """What is shown of a score."""
+
+    per: o.Per = "sentence"
+    reduction: o.Reduction = "sum"
+    base: o.Base = "e"
+    surprisal: o.Surprisal = False
+    rank: o.Rank = False
+    entropy: o.Entropy = False
+    summary: o.Summary = False
+    keep: o.Keep = True
+
+    def view(self, whole: bool) -> View:
+        return View(self.per, self.reduction, self.base, self.surprisal, self.rank, self.entropy, whole)
+
+
+@dataclass(frozen=True)
+class ResumeOptions(OutputOptions):
+    """A file that a run can go on with."""
+
+    resume: o.Resume = False
+
+    def begin(self, arguments: Sequence[str], as_text: bool) -> Resumable | Streamed:
+        """Where the inputs can be read again, the output is written so that another run can go on with it."""
+        path = self.output
+        ordinary = path is not None and (not os.path.exists(path) or os.path.isfile(path))
+        again = as_text or not any(one == "-" or (os.path.exists(one) and not os.path.isfile(one)) for one in arguments)
+        if path is not None and ordinary and again:
+            return Resumable(self.shape, path, force=self.force, resume=self.resume, go_on=_command())
+        if self.resume and ordinary:
+            raise BesagError("--resume reads the input again, and stdin or a pipe cannot be: give files, or use --skip")
+        if self.resume:
+            raise BesagError("--resume goes on with a file: say which with --output")
+        return Streamed(self.open())
+
+
 @guarded
+@grouped
 def score(
+    model: ModelsOptions,
+    scored: MethodsOptions,
+    told: TextOptions,
+    rows: RowsOptions,
+    shown: ViewOptions,
+    output: ResumeOptions,
+    run: RunOptions,
     input: Inputs = None,
-    model: o.Models = None,
-    device: o.Device = None,
-    dtype: o.Dtype = None,
-    revision: o.Revision = None,
-    allow_pickle: o.AllowPickle = False,
-    compile: o.Compile = False,
-    untilt: o.Untilt = False,
-    method: o.Methods = None,
-    set_: o.Set = None,
-    seed: o.Seed = None,
-    words: o.Words = "tokenizer",
-    prefix: o.Prefix = "",
-    suffix: o.Suffix = "",
-    separator: o.Separator = " ",
-    lengths: o.Lengths = None,
-    text: o.Text = False,
-    input_format: o.InputFormat = None,
-    column: o.Column = None,
-    header: o.Header = True,
-    skip: o.Skip = 0,
-    limit: o.Limit = None,
     strict: o.Strict = False,
-    per: o.Per = "sentence",
-    reduction: o.Reduction = "sum",
-    base: o.Base = "e",
-    surprisal: o.Surprisal = False,
-    rank: o.Rank = False,
-    entropy: o.Entropy = False,
-    summary: o.Summary = False,
-    keep: o.Keep = True,
-    format: o.Format = None,
-    output: o.Output = None,
-    force: o.Force = False,
-    batch_tokens: o.BatchTokens = None,
-    progress: o.Progress = None,
     config: Config = None,
 ) -> int:
     """Score texts with masked (or causal) language models.
@@ -72,65 +103,151 @@ def score(
 
     besag score corpus.tsv --column sentence --method pll --method word_l2r -o scores.tsv
 
-    Exit code 3: some rows were not scored (their status says why). Ctrl-C leaves whole rows behind; --skip goes on.
+    Exit code 3: some rows were not scored (their status says why). A run that was stopped or killed goes on with
+    --resume, and ends as if nothing had happened.
     """
-    if not input and sys.stdin.isatty():
-        raise BesagError("give a text, a file, or - for stdin (besag score --help)")
-    shape = choose_format(format, output)
-    view = View(per, reduction, base, surprisal, rank, entropy, whole=shape == "jsonl")
-    out = writer(shape, output, force)
-    sources = inputs(input or ["-"], as_text=text, layout=Layout(input_format, column, header, keep))
-    if output is not None and any(source.is_file(output) for source in sources):
-        raise BesagError(f"--output {output!r} is one of the inputs")
-    if revision is not None and len(model or []) > 1:
-        raise BesagError("--revision belongs to one model, and there are several")
-    methods = MethodsOptions(method, set_, seed).chosen()
+    shape = output.shape
+    view = shown.view(whole=shape == "jsonl")
+    out = output.begin(input or ["-"], rows.text)
+    sources = rows.sources(input, "score", output.output, shown.keep)
+    model.check()
+    methods = scored.chosen()
+    bar = False if run.progress is None and output.output is None and sys.stdout.isatty() else run.progress
+    work = Run(_scorers(model.load_all(bar, in_step=True), methods, told, shown), view, out, strict, shown.summary)
+    if isinstance(out, Resumable):
+        work.begin(_about(sources, work.scorers, {**_told(model, scored, told, rows, shown), "format": shape}))
+    if not work.through(records(sources, skip=rows.skip, limit=rows.limit, done=work.done)):
+        skip = f"--skip {rows.skip + work.done} (and --output another file)"
+        say(f"interrupted after {work.done} rows; go on with {_command() if isinstance(out, Resumable) else skip}")
+        return INTERRUPTED
+    for tally in work.tallies:
+        print(f"\n{tally.corpus()}", file=sys.stdout if output.on_screen else sys.stderr)
+    if work.unscored.rows:
+        say(str(work.unscored))
+    return UNSCORED if work.unscored.rows else 0
 
-    import besag
+
+class Run:
+    """All rows through all scorers, block by block."""
+
+    def __init__(
+        self, scorers: Sequence[Scorer], view: View, out: Resumable | Streamed, strict: bool, summary: bool
+    ) -> None:
+        from besag.cli.side_by_side import Unscored
+        from besag.scores.corpora import Tally
+
+        self.scorers, self.view, self.out = scorers, view, out
+        self.unscored, self.done = Unscored(strict), 0
+        self.tallies = [Tally() for _ in scorers] if summary else []
+        self.block = max(BLOCK[scorer.lm.conditionals.device.type] for scorer in scorers)
+        self.ctrl_c = CtrlC()
+
+    def begin(self, settings: Mapping[str, Any]) -> None:
+        """Take up what an earlier run has left; from here on, the same questions run in the same batches."""
+        for scorer in self.scorers:
+            scorer.lm.engine.steady = True
+        state = self.out.begin(settings)
+        if state is None:
+            return
+        self.done = state["rows"]
+        self.unscored.restore(state["unscored"])
+        for tally, before in zip(self.tallies, state["tallies"], strict=True):
+            tally.restore(before)
+        for scorer, (tokens, measured) in zip(self.scorers, state["batches"], strict=True):
+            scorer.lm.engine.batch_tokens, scorer.lm.engine.measured = tokens, measured
+
+    def through(self, found: Iterable[Record | None]) -> bool:
+        """Score and write all records; False after Ctrl-C."""
+        from besag.cli import side_by_side
+
+        with self.ctrl_c.watched():
+            try:
+                for record, scores in side_by_side.side_by_side(
+                    in_blocks(found, self.block), self.scorers, self._flush
+                ):
+                    self.unscored.note(record, scores)
+                    with self.ctrl_c.held_back():
+                        self._write(record, scores)
+                with self.ctrl_c.held_back():
+                    self.out.finish()
+            except KeyboardInterrupt:
+                return False
+            finally:
+                with self.ctrl_c.held_back():
+                    self.out.close()
+        return True
+
+    def _write(self, record: Record, scores: Sequence[Any]) -> None:
+        for row in self.view.rows(record, scores, [scorer.label for scorer in self.scorers]):
+            self.out.write(row, record.others)
+        for tally, one in zip(self.tallies, scores, strict=False):
+            tally.add(one)
+        self.done += 1
+        if self.done % self.block == 0:
+            self.out.end_block(self._state())
+
+    def _state(self) -> dict[str, Any]:
+        """What a run that goes on from here must know, besides the rows."""
+        engines = [scorer.lm.engine for scorer in self.scorers]
+        return {
+            "rows": self.done,
+            "unscored": self.unscored.state(),
+            "tallies": [tally.state() for tally in self.tallies],
+            "batches": [[engine.batch_tokens, engine.measured] for engine in engines],  # they are found, not set
+        }
+
+    def _flush(self) -> None:
+        with self.ctrl_c.held_back():
+            self.out.flush()
+
+
+def _scorers(
+    models: Sequence[LanguageModel], methods: Mapping[str, Method], told: TextOptions, shown: ViewOptions
+) -> list[Scorer]:
     from besag.cli.lengths import length_models
-    from besag.cli.scoring import Unscored, pair, side_by_side
-    from besag.scores.corpora import Tally
+    from besag.cli.side_by_side import pair
 
-    bar = False if progress is None and output is None and sys.stdout.isatty() else progress
-    models = [
-        besag.load(
-            name, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle, compile=compile,
-            untilt=untilt, batch_tokens=batch_tokens,
-            progress=False if place else bar,  # the others run in step with the first
-        )
-        for place, name in enumerate(model or [None])
-    ]  # fmt: skip
     common = {
-        "words": words, "prefix": prefix, "suffix": suffix, "separator": separator, "base": base, "rank": rank,
-        "entropy": entropy,
+        "words": told.words, "prefix": told.prefix, "suffix": told.suffix, "separator": told.separator,
+        "base": shown.base, "rank": shown.rank, "entropy": shown.entropy,
     }  # fmt: skip
-    scorers = pair(models, methods, common, length_models(lengths, models, methods))
-    labels = [scorer.label for scorer in scorers]
-    tallies = [Tally() for _ in scorers] if summary else []
-    unscored, done, ctrl_c = Unscored(strict), 0, CtrlC()
+    return pair(models, methods, common, length_models(told.lengths, models, methods))
 
-    def flush() -> None:
-        with ctrl_c.held_back():
-            out.flush()
 
-    with ctrl_c.watched():
-        try:
-            for record, scores in side_by_side(records(sources, skip=skip, limit=limit), scorers, when_idle=flush):
-                unscored.note(record, scores)
-                with ctrl_c.held_back():
-                    for row in view.rows(record, scores, labels):
-                        out.write(row, record.others)
-                    done += 1
-                for tally, one in zip(tallies, scores, strict=False):
-                    tally.add(one)
-        except KeyboardInterrupt:
-            say(f"interrupted after {done} rows; go on with --skip {skip + done} (and --output another file)")
-            return INTERRUPTED
-        finally:
-            with ctrl_c.held_back():
-                out.close()
-    for tally in tallies:
-        print(f"\n{tally.corpus()}", file=sys.stdout if shape == "table" and output is None else sys.stderr)
-    if unscored.rows:
-        say(str(unscored))
-    return UNSCORED if unscored.rows else 0
+# ---- what must be the same for a run to go on with what another began
+
+
+def _told(*groups: Any) -> dict[str, Any]:
+    """The options of a command by name, but for those that say where things are."""
+    told = {name: value for group in groups for name, value in asdict(group).items() if name != "model"}
+    lengths = told["lengths"]
+    return {**told, "lengths": None if lengths is None else file_input(lengths, Layout("text"))[0].fingerprint()}
+
+
+def _about(sources: Sequence[Input], scorers: Sequence[Scorer], options: Mapping[str, Any]) -> dict[str, Any]:
+    import besag
+
+    return {
+        "besag": besag.__version__,
+        "inputs": [source.fingerprint() for source in sources],
+        "models": [_model(scorer.lm) for scorer in scorers],
+        **options,
+    }
+
+
+def _model(lm: LanguageModel) -> dict[str, Any]:
+    """A hub's model by its commit, a folder by its files as they are now."""
+    about: dict[str, Any] = {"name": lm.name, "device": str(lm.conditionals.device), "dtype": lm.dtype}
+    commit = getattr(getattr(lm.model, "config", None), "_commit_hash", None)
+    if commit is not None:
+        about["commit"] = commit
+    if os.path.isdir(lm.name):
+        stands = [(entry.name, entry.stat()) for entry in os.scandir(lm.name) if entry.is_file()]
+        about["files"] = [[name, stat.st_size, stat.st_mtime_ns] for name, stat in sorted(stands)]
+    return about
+
+
+def _command() -> str:
+    """What was typed, to go on with."""
+    words = [word for word in sys.argv[1:] if word not in ("--resume", "--force")]
+    return shlex.join(["besag", *words, "--resume"])

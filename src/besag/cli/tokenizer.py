@@ -10,10 +10,11 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import guarded, say
-from besag.cli.writing import choose_format, writer
 from besag.errors import BesagError
+from besag.files.lines import lines_of
+from besag.files.writing import choose_format, writer
 
-_FILES = "Text, JSON Lines or Parquet, packed or not; globs; - for stdin."
+_FILES = "Text, JSON Lines, TSV, CSV or Parquet, packed or not; globs; - for stdin."
 _SAMPLE = "Learn from about so many bytes of text, lines drawn at random; 0: from all of it."
 _COVERAGE = "With bytes: share of the text's characters whose kinds have pieces of their own."
 _BYTES = "Write what has no piece as bytes, so that nothing is unknown."
@@ -24,7 +25,7 @@ _MODELS = "Folders or hub names of tokenizers or models; embedded: that of the e
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE…", help=_FILES, show_default=False)]
 Into = Annotated[str, o.of_output("--output", "-o", help="Folder of the tokenizer.", show_default=False)]
-Field = Annotated[str, o.of_input("--field", help="Of JSON Lines and Parquet rows: where the text is.")]
+Field = Annotated[str, o.of_input("--field", help="Of rows: where the text is, a name or a path as in page.text.")]
 Kind = Annotated[Literal["unigram", "bpe", "wordpiece"], o.of_method("--kind", help="Of pieces.")]
 Size = Annotated[int, o.of_method("--size", min=1, help="Tokens in all, special ones counted.")]
 Cased = Annotated[bool, o.of_method("--cased/--uncased", help="Tell upper from lower case.")]
@@ -153,16 +154,10 @@ def _segmentation(path: str | None) -> dict[str, str] | None:
     if path is None:
         return None
     found: dict[str, str] = {}
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            for number, line in enumerate(file, 1):
-                word, tab, parts = line.rstrip("\r\n").partition("\t")
-                if line.strip() and not (tab and word and parts):
-                    raise BesagError(f"{path}, line {number} is no word, tab and morphemes: {line.strip()[:60]!r}")
-                if line.strip():
-                    found[word] = parts.split("\t")[0]
-    except OSError as failure:
-        raise BesagError(f"cannot read {path!r}: {failure.strerror}") from failure
-    except UnicodeDecodeError as failure:
-        raise BesagError(f"{path!r} is not UTF-8 at byte {failure.start + 1}") from failure
+    for number, line in lines_of(path):
+        word, tab, parts = line.partition("\t")
+        if line.strip() and not (tab and word and parts):
+            raise BesagError(f"{path}, line {number} is no word, tab and morphemes: {line.strip()[:60]!r}")
+        if line.strip():
+            found[word] = parts.split("\t")[0]
     return found

@@ -14,8 +14,9 @@ from typer.core import TyperGroup
 
 from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, WRONG, guarded, say
-from besag.cli.writing import check_output
 from besag.errors import BesagError, nearest
+from besag.files.whole import write_whole
+from besag.files.writing import check_output
 
 if TYPE_CHECKING:
     from besag.training.run import TrainingResult
@@ -121,10 +122,7 @@ def init(
         print(text, end="")
         return 0
     check_output(path, force, "PATH")
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as failure:
-        raise BesagError(f"cannot write {path!r}: {failure.strerror}") from failure
+    write_whole(path, text)
     say(f"{path} is written: name your texts in data.train, then run besag train {path}")
     return 0
 

@@ -21,7 +21,6 @@ words is varied. Compare samples of one size, and read fluency (`judge`) and var
 
 from __future__ import annotations
 
-import io
 import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -36,11 +35,9 @@ from besag.arrays import Floats
 from besag.diagnostics.grams import Grams, Rate, ratio
 from besag.engine import Engine
 from besag.errors import BesagError
-from besag.packed import BROKEN, unpacked
-from besag.results import data
+from besag.files.lines import lines_of
+from besag.results import data, grid
 from besag.results.data import from_json, json_ready
-from besag.results.grid import Grid
-from besag.results.grid import lines as lines_of
 from besag.results.result import Presented
 from besag.results.status import Status
 from besag.results.words import amount, counted, number
@@ -140,7 +137,7 @@ class TextReport(Presented):
                 flat[name] = from_json(value)
         return data.frame(self, [flat])
 
-    def _grids(self) -> list[Grid]:
+    def _grids(self) -> list[grid.Grid]:
         mean, sd, least, median, most = self.lengths
         rows = [
             ["words a text", f"{number(mean, 1)} ± {number(sd, 1)}", f"{least:g} to {most:g}, median {median:g}"],
@@ -159,7 +156,7 @@ class TextReport(Presented):
             rows.append(["", number(self.judged.bits_per_character), "bits a character"])
             if self.judged.token_perplexity == self.judged.token_perplexity:
                 rows.append(["", amount(self.judged.token_perplexity), "perplexity a token of the judge"])
-        return [Grid((), lines_of(rows), left=(0, 2))]
+        return [grid.Grid((), grid.lines(rows), left=(0, 2))]
 
 
 def measure(
@@ -232,13 +229,8 @@ def lines(source: str | Path | Iterable[str]) -> Iterator[str]:
     path = Path(source)
     if not path.is_file():
         raise BesagError(f"there is no file {str(path)!r} to compare with")
-    try:
-        with io.TextIOWrapper(unpacked(str(path)), encoding="utf-8") as file:
-            yield from file
-    except UnicodeDecodeError as problem:
-        raise BesagError(f"{str(path)!r} is not UTF-8: {problem}") from problem
-    except BROKEN as problem:
-        raise BesagError(f"{str(path)!r} cannot be read: {problem}") from problem
+    for _, line in lines_of(str(path)):
+        yield line
 
 
 def judged(judge: Judge, texts: list[str], lengths: Floats) -> Judged:

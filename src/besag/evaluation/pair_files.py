@@ -1,6 +1,6 @@
 """Minimal pairs from files: BLiMP's JSON Lines, Marvin and Linzen's, and tables of two columns.
 
-Knows formats and the names that fields go by; nothing of scores. Every pair carries the file and line it stands in, so
+Knows the names that fields go by; nothing of scores. Every pair carries the file and line it stands in, so
 that whatever is wrong with it can be found.
 
 | | called |
@@ -14,16 +14,19 @@ that whatever is wrong with it can be found.
 
 from __future__ import annotations
 
-import csv
-import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from besag.errors import BesagError, nearest
-from besag.packed import BROKEN, OPENERS, unpacked
+from besag.files.columns import columns, text
+from besag.files.lines import lines_of
+from besag.files.packed import plain_name
+from besag.files.rows import NoRows, Row, format_of, read
 
 GOOD = ("sentence_good", "good", "acceptable")
 BAD = ("sentence_bad", "bad", "unacceptable")
@@ -50,22 +53,28 @@ class MinimalPair:
         return self.phenomenon or self.paradigm
 
 
-def read_pairs(path: str | os.PathLike[str], limit: int | None = None) -> list[MinimalPair]:
-    """The first `limit` pairs of a file (all: None), JSON Lines, TSV or CSV by its ending; .gz, .xz, .bz2 unpacked.
+def read_pairs(
+    path: str | os.PathLike[str],
+    limit: int | None = None,
+    *,
+    good: str | None = None,
+    bad: str | None = None,
+) -> list[MinimalPair]:
+    """The first `limit` pairs of a file (all: None), JSON Lines, TSV, CSV or Parquet by its ending, packed or not.
 
-    A table has a header when its first line names both sentences; otherwise its columns are good, bad, paradigm and
-    phenomenon, the last two optional.
+    `good` and `bad` name the columns of the two sentences, where they are not called as above: a name, a number, or a
+    path such as `hyps.0.text`. A table has a header when its first line names both sentences; otherwise its columns are
+    good, bad, paradigm and phenomenon, the last two optional.
     """
     path = os.fspath(path)
-    plain = Path(path.removesuffix(Path(path).suffix) if Path(path).suffix.lower() in OPENERS else path)
-    read = {".jsonl": _json, ".json": _json, ".ndjson": _json, ".csv": _csv, ".tsv": _tsv}.get(
-        plain.suffix.lower(), _tsv
-    )
+    stem = Path(plain_name(path)).stem
     found: list[MinimalPair] = []
-    for number, fields in read(path, _lines(path)):
-        found.append(_pair(fields, plain.stem, f"{path}, line {number}"))
-        if len(found) == limit:
-            break
+    wanted = {role: name for role, name in (("good", good), ("bad", bad)) if name is not None}
+    with suppress(NoRows):
+        for row in read(path, format_of(path, "tsv"), header=partial(_header, wanted=tuple(wanted.values()))):
+            found.append(_pair(row, stem, wanted))
+            if len(found) == limit:
+                break
     if not found:
         raise BesagError(f"{path} holds no pairs: it needs lines with an acceptable and an unacceptable sentence")
     return found
@@ -74,17 +83,33 @@ def read_pairs(path: str | os.PathLike[str], limit: int | None = None) -> list[M
 def read_texts(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     """(text, where it stands) of a file: the lines of plain text (.txt, .md), otherwise both sentences of each pair."""
     path = os.fspath(path)
-    plain = path.removesuffix(Path(path).suffix) if Path(path).suffix.lower() in OPENERS else path
-    if Path(plain).suffix.lower() in (".txt", ".md", ""):
-        return [(line, f"{path}, line {number}") for number, line in _lines(path) if line.strip()]
+    if Path(plain_name(path)).suffix.lower() in (".txt", ".md", ""):
+        return [(line, f"{path}, line {number}") for number, line in lines_of(path) if line.strip()]
     return [
-        (text, f"{one.where} ({side})")
+        (sentence, f"{one.where} ({side})")
         for one in read_pairs(path)
-        for text, side in ((one.good, "good"), (one.bad, "bad"))
+        for sentence, side in ((one.good, "good"), (one.bad, "bad"))
     ]
 
 
-def _pair(fields: Mapping[str, object], stem: str, where: str) -> MinimalPair:
+def _header(cells: list[str], wanted: Sequence[str]) -> tuple[Sequence[str], bool]:
+    """Columns named in the first row, or by their places."""
+    said = [cell.strip().lower() for cell in cells]
+    if (set(said) & set(GOOD) and set(said) & set(BAD)) or any(name in map(str.strip, cells) for name in wanted):
+        return [cell.strip() for cell in cells], True
+    more = [str(place + 1) for place in range(len(UNNAMED), len(cells))] if wanted else []
+    return [*UNNAMED[: len(cells)], *more], False
+
+
+def _pair(row: Row, stem: str, wanted: Mapping[str, str]) -> MinimalPair:
+    fields, where = row.values, row.where
+    if isinstance(fields, str):
+        raise BesagError(f"{where} is JSON, but no object: {fields[:40]!r}")
+    if set(fields) <= {"good"} and not wanted:
+        raise BesagError(
+            f"{where} has 1 cells where 2 are needed: the acceptable sentence, a tab, the other one (and perhaps "
+            "paradigm and phenomenon), or a header that names them"
+        )
     known = {name.lower(): value for name, value in fields.items()}
     found: dict[str, Any] = {"paradigm": stem, "name": where.rpartition(" ")[2]}
     for role, names in ROLES.items():
@@ -92,6 +117,9 @@ def _pair(fields: Mapping[str, object], stem: str, where: str) -> MinimalPair:
             if known.get(name) not in (None, ""):
                 found[role] = known[name]
                 break
+    for role, name in wanted.items():
+        [column] = columns(list(fields), [name], where)
+        found[role] = text(fields, column, where)
     for role, names in (("good", GOOD), ("bad", BAD)):
         if role not in found and not any(name in known for name in names):
             guess = next(filter(None, (nearest(name, fields) for name in names)), "")
@@ -111,65 +139,3 @@ def _family(task: str) -> str:
     if "npi" in task:
         return "negative_polarity"
     return "reflexive_anaphora" if "reflexive" in task else "subject_verb_agreement"
-
-
-# ---- formats
-
-
-def _json(path: str, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, Mapping[str, object]]]:
-    for number, line in lines:
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line)
-        except json.JSONDecodeError as failure:
-            where = f"{failure.msg}, at character {failure.pos + 1}"
-            raise BesagError(f"{path}, line {number} is not JSON: {where}") from failure
-        if not isinstance(value, dict):
-            raise BesagError(f"{path}, line {number} is JSON, but no object: {line[:40]}")
-        yield number, value
-
-
-def _tsv(path: str, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, Mapping[str, object]]]:
-    return _table(path, ((number, line.split("\t")) for number, line in lines if line.strip()))
-
-
-def _csv(path: str, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, Mapping[str, object]]]:
-    return _table(path, ((number, next(csv.reader([line]))) for number, line in lines if line.strip()))
-
-
-def _table(path: str, rows: Iterator[tuple[int, Sequence[str]]]) -> Iterator[tuple[int, Mapping[str, object]]]:
-    names: Sequence[str] = ()
-    for number, cells in rows:
-        if not names:
-            said = [cell.strip().lower() for cell in cells]
-            if set(said) & set(GOOD) and set(said) & set(BAD):
-                names = [cell.strip() for cell in cells]
-                continue
-            names = UNNAMED[: len(cells)]
-        if len(cells) != len(names) or len(cells) < 2:
-            raise BesagError(
-                f"{path}, line {number} has {len(cells)} cells where {max(len(names), 2)} are needed: the acceptable "
-                "sentence, a tab, the other one (and perhaps paradigm and phenomenon), or a header that names them"
-            )
-        yield number, dict(zip(names, cells, strict=True))
-
-
-def _lines(path: str) -> Iterator[tuple[int, str]]:
-    number = 0
-    try:
-        with unpacked(path) as file:
-            for line in file:
-                number += 1
-                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-    except FileNotFoundError:
-        folder = Path(path).parent
-        others = [one.name for one in folder.iterdir()] if folder.is_dir() else []
-        raise BesagError(f"no such file: {path!r}.{nearest(Path(path).name, others)}") from None
-    except UnicodeDecodeError as failure:
-        byte = failure.object[failure.start]
-        raise BesagError(f"{path}, line {number}, byte {failure.start + 1} (0x{byte:02x}) is not UTF-8") from None
-    except IsADirectoryError:
-        raise BesagError(f"{path!r} is a folder: name the files in it") from None
-    except BROKEN as failure:
-        raise BesagError(f"{path} cannot be read beyond line {number}: {failure}") from failure

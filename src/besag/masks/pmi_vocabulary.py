@@ -24,6 +24,8 @@ import numpy as np
 
 from besag.arrays import Floats, Ints
 from besag.errors import BesagError, nearest
+from besag.files.lines import lines_of
+from besag.files.whole import whole
 from besag.masks.corpus import Tokens, Words
 from besag.masks.counting import CAPACITY, Counts, find
 from besag.masks.law import Statistics
@@ -44,7 +46,7 @@ class Collocations:
 
     def save(self, path: str | Path, tokens: tuple[str, ...]) -> None:
         """One n-gram a line: its tokens with spaces between them, a tab, its score."""
-        with open(path, "w", encoding="utf-8") as file:
+        with whole(path) as draft, open(draft, "w", encoding="utf-8", newline="\n") as file:
             for row, score in zip(self.ids.tolist(), self.scores.tolist(), strict=True):
                 file.write(f"{' '.join(tokens[id] for id in row if id >= 0)}\t{score!r}\n")
 
@@ -53,26 +55,20 @@ class Collocations:
         ids = {token: id for id, token in enumerate(tokens)}
         rows: list[list[int]] = []
         scores: list[float] = []
-        try:
-            with open(Path(path).expanduser(), encoding="utf-8") as file:
-                for number, line in enumerate(file, 1):
-                    words, tab, score = line.rstrip("\r\n").partition("\t")
-                    pieces = words.split(" ")
-                    for piece in pieces:
-                        if piece not in ids:
-                            raise BesagError(
-                                f"line {number} of {str(path)!r} has {piece!r}, which is no token of this vocabulary: "
-                                f"an n-gram is tokens as the tokenizer writes them.{nearest(piece, ids)}"
-                            )
-                    try:
-                        scores.append(float(score) if tab else 0.0)
-                    except ValueError:
-                        raise BesagError(f"line {number} of {str(path)!r} has the score {score!r}, no number") from None
-                    rows.append([ids[piece] for piece in pieces])
-        except OSError as problem:
-            raise BesagError(f"the PMI vocabulary {str(path)!r} cannot be read: {problem.strerror}") from problem
-        except UnicodeDecodeError as problem:
-            raise BesagError(f"the PMI vocabulary {str(path)!r} is not UTF-8 at byte {problem.start}") from problem
+        for number, line in lines_of(str(Path(path).expanduser())):
+            words, tab, score = line.partition("\t")
+            pieces = words.split(" ")
+            for piece in pieces:
+                if piece not in ids:
+                    raise BesagError(
+                        f"line {number} of {str(path)!r} has {piece!r}, which is no token of this vocabulary: "
+                        f"an n-gram is tokens as the tokenizer writes them.{nearest(piece, ids)}"
+                    )
+            try:
+                scores.append(float(score) if tab else 0.0)
+            except ValueError:
+                raise BesagError(f"line {number} of {str(path)!r} has the score {score!r}, no number") from None
+            rows.append([ids[piece] for piece in pieces])
         return cls(_padded(rows), np.array(scores, dtype=np.float64))
 
 

@@ -4,8 +4,9 @@
     FILE.state    the last saved state, as arrays, with what it is the state of
 
 The state is saved after the first rows and then every SAVED seconds, always after the rows it follows. So a run that is
-killed goes on from the last saved step; rows beyond it are cut off and written again, the same. Parquet cannot be cut,
-so only JSON Lines can be gone on with. An empty FILE without a state is a run that never began: it counts as none.
+killed goes on from the last saved step; rows beyond it are cut off and written again, the same. Parquet cannot be cut:
+it is written whole at the end, and only JSON Lines can be gone on with. An empty FILE without a state is a run that
+never began: it counts as none.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from besag.errors import BesagError, require
-from besag.results.data import json_ready
+from besag.errors import BesagError
+from besag.files.cells import json_line
+from besag.files.progress import differences
+from besag.files.writing import ParquetWriter
 from besag.samplers.kernel import Info
 from besag.samplers.run import read, restore, save
 
 SAVED = 20.0  # seconds between two savings of the state
-GROUP = 10_000  # rows that are written to Parquet at once
 
 
 class Recording:
@@ -55,6 +57,7 @@ class Recording:
         self.state: Any = None
         self.file: Any = None
         self.rows: list[dict[str, Any]] = []  # for Parquet, not written yet
+        self.names: list[str] = []  # its columns
 
     def begin(self, initial: Callable[[], Any]) -> Any:
         """The state to go on from, or None to begin; opens the file, without what came after that state.
@@ -68,11 +71,12 @@ class Recording:
             end = self._end(arrays[".step"].item(), len(arrays[".ids"]))
             state, _ = restore(initial(), self.state_path)
             os.truncate(self.path, end)
-        elif self.parquet:
-            require("pyarrow", extra="bulk")
-        else:
+        elif not self.parquet:
             self.state_path.unlink(missing_ok=True)  # of a trace that is gone
-        self.file = open(self.path, "a", encoding="utf-8")  # noqa: SIM115 (closed by __exit__)
+        if self.parquet:
+            self.file = ParquetWriter(str(self.path))
+        else:
+            self.file = open(self.path, "a", encoding="utf-8", newline="\n")  # noqa: SIM115 (closed by __exit__)
         return state
 
     def add(self, state: Any, info: Info | None, texts: Callable[[], list[str]], chains: list[int]) -> None:
@@ -94,11 +98,11 @@ class Recording:
     def __exit__(self, *_: object) -> None:
         if self.state is not None:
             self._save()
-            self._write_group()
+            self._write_rows()
         if self.file is not None:
             self.file.close()
             if self.state is None and not self.resume:
-                self.path.unlink()  # nothing was said
+                self.path.unlink(missing_ok=True)  # nothing was said
 
     def _save(self) -> None:
         if not self.parquet:
@@ -108,33 +112,26 @@ class Recording:
 
     def _write(self, rows: list[dict[str, Any]]) -> None:
         if not self.parquet:
-            self.file.writelines(
-                json.dumps(json_ready(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows
-            )
+            self.file.writelines(map(json_line, rows))
             return
         self.rows += rows
-        if len(self.rows) >= GROUP and rows[0]["step"] > 0:  # the first group sets the columns; step 0 has no numbers
-            self._write_group()
+        if rows[0]["step"] > 0:  # step 0 has no numbers, and the first rows set the columns
+            self._write_rows()
 
-    def _write_group(self) -> None:
-        if not self.rows:
-            return
-        arrow, parquet = require("pyarrow", extra="bulk"), require("pyarrow.parquet", extra="bulk")
-        names = dict.fromkeys(name for row in self.rows for name in row)
-        table = arrow.table({name: [_number(row.get(name)) for row in self.rows] for name in names})
-        if not isinstance(self.file, parquet.ParquetWriter):
-            self.file.close()
-            self.file = parquet.ParquetWriter(self.path, table.schema)
-        self.rows = []  # before: Ctrl-C while it writes is told afterwards, and must not write them twice
-        self.file.write_table(table)
+    def _write_rows(self) -> None:
+        """To Parquet, all with the columns of the first rows that have numbers."""
+        rows, self.rows = self.rows, []
+        self.names = self.names or list(dict.fromkeys(name for row in rows for name in row))
+        for row in rows:
+            self.file.write({name: _number(row.get(name)) for name in self.names}, {})
 
     def _refuse_another(self, about: dict[str, Any]) -> None:
-        for name, value in self.about.items():
-            if about.get(name) != value:
-                raise BesagError(
-                    f"{str(self.path)!r} is a run with {name} {about.get(name)!r}, and {value!r} was given: go on with "
-                    "the same settings, or record to another file."
-                )
+        differ = differences({name: about.get(name) for name in self.about}, self.about)
+        if differ:
+            raise BesagError(
+                f"{str(self.path)!r} is a run with other settings: {'; '.join(differ)}. Go on with the same ones, or "
+                "record to another file."
+            )
 
     def _end(self, step: int, chains: int) -> int:
         """Where the rows up to `step` end, in bytes; all of them must be there."""

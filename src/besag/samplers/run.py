@@ -22,6 +22,7 @@ from torch import Tensor
 
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.files.whole import whole
 from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise
 
 SWEEPS = 10  # of a chain, when nobody says how long it is to run
@@ -93,12 +94,9 @@ class Trace:
 
 def save(state: Any, path: str | Path, about: dict[str, Any]) -> None:
     """Write a state as arrays, with what it is the state of; whole, or not at all."""
-    path = Path(path)
-    draft = path.with_name(path.name + ".unfinished")
     arrays: dict[str, Any] = dict(_arrays(state, ""))
-    with open(draft, "wb") as file:
+    with whole(path) as draft, open(draft, "wb") as file:
         np.savez(file, about=np.array(json.dumps(about)), **arrays)
-    draft.replace(path)
 
 
 def read(path: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

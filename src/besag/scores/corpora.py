@@ -187,6 +187,17 @@ class Tally:
         self.counts["n_bytes"] += n_bytes(score.text)
         self.counts["n_unknown"] += score.unknown
 
+    def state(self) -> dict[str, Any]:
+        """All of it as data, for a run that goes on from here: `restore` takes it up."""
+        numbers = {"counts": dict(self.counts), "skipped": dict(self.skipped), "moments": vars(self.moments)}
+        return {"kind": self.kind, "total": self.total, **numbers}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.kind = None if state["kind"] is None else tuple(state["kind"])
+        self.total = state["total"]
+        self.counts, self.skipped = Counter(state["counts"]), Counter(state["skipped"])
+        vars(self.moments).update(state["moments"])
+
     def corpus(self) -> Corpus:
         if self.kind is None:
             raise BesagError("a corpus needs at least one score, and there was none")

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from besag.checks import whole_number
 from besag.errors import BesagError
+from besag.files.whole import write_whole
 
 KIND = "besag length model"
 MOST = 100_000  # tokens of a drawn length: where rounding keeps the sum of p(n) below a height, a draw must end
@@ -94,7 +95,7 @@ class LengthModel:
             "mean": self.mean,
             "counts": {str(n): count for n, count in self.counts.items()},
         }
-        Path(path).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        write_whole(path, json.dumps(content, indent=1) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> LengthModel:

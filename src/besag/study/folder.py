@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from besag.errors import BesagError, require
+from besag.files.progress import differences
+from besag.files.whole import whole, write_whole
+from besag.files.writing import write_rows
 from besag.study.pairs import PairRow
 from besag.study.report import Report
 
@@ -60,7 +62,7 @@ class Folder:
         else:  # nothing was measured under other settings
             self.path.mkdir(parents=True, exist_ok=True)
             text = json.dumps({"kind": KIND, **known}, indent=2, ensure_ascii=False)
-            (self.path / SETTINGS).write_text(text + "\n", encoding="utf-8")
+            write_whole(self.path / SETTINGS, text + "\n")
         self._rows = open(self.path / ROWS, "a", encoding="utf-8", newline="\n")  # noqa: SIM115 (closed by `close`)
         return whole
 
@@ -90,15 +92,15 @@ class Folder:
 
     def write(self, report: Report) -> None:
         """The report's files, over those of an earlier one."""
-        pyarrow, parquet = require("pyarrow", extra="bulk"), require("pyarrow.parquet", extra="bulk")
-        records = list(report.records())
-        names = dict.fromkeys(name for record in records for name in record)
-        columns = {name: [record.get(name) for record in records] for name in names}
-        parquet.write_table(pyarrow.table(columns), self.path / "pairs.parquet")
-        _write_tsv(self.path / "table.tsv", report.table())
-        _write_tsv(self.path / "differences.tsv", report.differences(against=("ag", "stationary")))
+        for name, rows in (
+            ("pairs.parquet", report.records()),
+            ("table.tsv", report.table()),
+            ("differences.tsv", report.differences(against=("ag", "stationary"))),
+        ):
+            write_rows(self.path / name, list(rows))
         figure = report.plot()
-        figure.savefig(self.path / "nll-by-distance.png", dpi=150)
+        with whole(self.path / "nll-by-distance.png") as draft:
+            figure.savefig(draft, dpi=150)
         require("matplotlib.pyplot", extra="plot").close(figure)
 
     def _settings(self) -> dict[str, Any]:
@@ -116,11 +118,9 @@ class Folder:
         return found
 
     def _refuse_others(self, before: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-        differ = [
-            f"{name} is {_said(settings.get(name))}, and was {_said(before.get(name))}"
-            for name in dict.fromkeys([*before, *settings])
-            if name not in NOTED and before.get(name) != settings.get(name)
-        ]
+        differ = differences(
+            *({name: value for name, value in one.items() if name not in NOTED} for one in (before, settings))
+        )
         if differ:
             raise BesagError(
                 f"{str(self.path)!r} holds a study with other settings: {'; '.join(differ)}. Go on with the same ones, "
@@ -136,19 +136,3 @@ class Folder:
             content = file.read()
             file.truncate(content.rfind(b"\n") + 1)
         return content.count(b"\n")
-
-
-def _said(value: object) -> str:
-    return "not set" if value is None else repr(value)
-
-
-def _write_tsv(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
-    rows = [list(lines[0])] if lines else []
-    rows += [[_cell(value) for value in line.values()] for line in lines]
-    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:.8g}"
-    return str(value)

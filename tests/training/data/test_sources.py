@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from besag.errors import BesagError
+from besag.files import lines
 from besag.training.data import sources
 from besag.training.data.sources import NoDocuments, documents, files, fingerprint
 from besag.training.recipe import Data
@@ -52,9 +53,9 @@ def test_packed_files(tmp_path: Path, suffix: str, pack: object) -> None:
     packed = pack.compress("ä\n\nb\n".encode())  # type: ignore[attr-defined]
     assert texts(whole(write(tmp_path / f"a.txt{suffix}", packed))) == ["ä", "b"]
     damaged = write(tmp_path / f"b.txt{suffix}", packed[:-6])
-    with pytest.raises(BesagError, match=r"b\.txt.* cannot be unpacked"):
+    with pytest.raises(BesagError, match=rf"b\.txt.* cannot be read beyond line .* damaged, or no \{suffix} file"):
         texts(whole(damaged))
-    with pytest.raises(BesagError, match="cannot be unpacked"):
+    with pytest.raises(BesagError, match="cannot be read beyond line 0"):
         texts(whole(write(tmp_path / f"c.txt{suffix}", b"plain text")))
 
 
@@ -77,10 +78,10 @@ def test_json_lines_with_spans(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ('{"txt": "a"}', r"line 2 has no field 'text', it has txt\. Did you mean 'txt'\?"),
-        ('{"text": 3}', "'text' must be text, not 3"),
-        ('{"text": "a"', r"line 2 is no JSON: Expecting ',' delimiter, at character 13"),
-        ('["a"]', "must be an object"),
+        ('{"txt": "a"}', r"line 2 has no 'text'; it has txt\. Did you mean 'txt'\?"),
+        ('{"text": 3}', "'text' is 3, not a text"),
+        ('{"text": "a"', r"line 2 is not JSON: Expecting ',' delimiter, at character 13"),
+        ('["a"]', "neither an object nor a string"),
         ('{"text": "abc", "spans": [[0, 9]]}', r"\[0, 9\] is no \[start, end\] in its 3 characters"),
         ('{"text": "abc", "spans": [[0, 2], [1, 3]]}', "may not overlap"),
         ('{"text": "abc", "spans": [5]}', "5 is no"),
@@ -89,7 +90,7 @@ def test_json_lines_with_spans(tmp_path: Path) -> None:
         ('{"text": "abc", "spans": [[0, 1.5]]}', r"\[0, 1\.5\] is no"),
         ('{"text": "abc", "spans": [[true, 2]]}', r"\[True, 2\] is no"),
         ("[" * 100_000, "nested too deep"),
-        ('{"text": "a\\ud800"}', "character 1 of its text is half of a surrogate pair"),
+        ('{"text": "a\\ud800"}', "line 2: the text holds half a surrogate pair"),
     ],
 )
 def test_bad_rows_are_named(tmp_path: Path, row: str, message: str) -> None:
@@ -105,8 +106,38 @@ def test_parquet(tmp_path: Path) -> None:
     parquet.write_table(table, tmp_path / "a.parquet")
     found = list(documents(whole(tmp_path / "a.parquet", field="body", spans="spans")))
     assert [(each.text, each.spans) for each in found] == [("a b", [(0, 1)]), ("c", [])]
-    with pytest.raises(BesagError, match=r"has no field 'bdy', it has body, spans\. Did you mean 'body'"):
+    with pytest.raises(BesagError, match=r"no column 'bdy': .* body, spans\. Did you mean 'body'"):
         texts(whole(tmp_path / "a.parquet", field="bdy"))
+
+
+@pytest.mark.parametrize("ending", ["tsv", "csv"])
+def test_tables_by_the_name_of_their_column(tmp_path: Path, ending: str) -> None:
+    comma = "\t" if ending == "tsv" else ","
+    file = write(tmp_path / f"a.{ending}", f"id{comma}body\n1{comma}one\n2{comma}\n3{comma}three\n")
+    assert texts(whole(file, field="body")) == ["one", "three"]
+    assert [one.origin for one in documents(whole(file, field="body"))][1] == f"{file}, line 4"
+    with pytest.raises(BesagError, match="has no 'text'; it has id, body"):
+        texts(whole(file))
+
+
+def test_nested_fields(tmp_path: Path) -> None:
+    row = {"page": {"parts": [{"body": "Anna went.", "names": [[0, 4]]}]}}
+    file = write(tmp_path / "a.jsonl", json.dumps(row) + "\n")
+    (found,) = documents(whole(file, field="page.parts.0.body", spans="page.parts.0.names"))
+    assert (found.text, found.spans) == ("Anna went.", [(0, 4)])
+
+
+def test_an_empty_shard_is_passed_over_and_a_line_without_end_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"text": pyarrow.array([], pyarrow.string())}), tmp_path / "a.parquet")
+    file = write(tmp_path / "b.txt", "fine\n" + "x" * 300)
+    assert len(texts(whole(tmp_path / "a.parquet", file))) == 2
+    monkeypatch.setattr(lines, "LONGEST_LINE", 200)
+    monkeypatch.setattr(lines, "CHUNK", 64)
+    with pytest.raises(BesagError, match=r"b\.txt, line 2 is longer than"):
+        texts(whole(file))
 
 
 def test_a_name_for_spans_that_nothing_has(tmp_path: Path) -> None:
@@ -126,7 +157,7 @@ def test_a_damaged_parquet_file(tmp_path: Path, kept: int) -> None:
     parquet.write_table(pyarrow.table({"text": ["a b"] * 100}), tmp_path / "a.parquet")
     content = (tmp_path / "a.parquet").read_bytes()
     file = write(tmp_path / "b.parquet", content[:kept])
-    with pytest.raises(BesagError, match=r"b\.parquet cannot be read, it is damaged or no Parquet file: \w+"):
+    with pytest.raises(BesagError, match=r"b\.parquet cannot be read, it is damaged or not a Parquet file: \w+"):
         texts(whole(file))
 
 
@@ -151,12 +182,12 @@ def test_a_name_that_nothing_fits(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(name: str, suffix: str) -> None:
+    def refused(name: str) -> None:
         raise PermissionError(13, "Permission denied", name)
 
     file = write(tmp_path / "a.txt", "a")
-    monkeypatch.setattr(sources, "_unpacked", refused)
-    with pytest.raises(BesagError, match=r"a\.txt cannot be read: Permission denied$"):
+    monkeypatch.setattr(lines, "unpacked", refused)
+    with pytest.raises(BesagError, match=r"cannot read '.*a\.txt': Permission denied$"):
         texts(whole(file))
 
 
@@ -192,10 +223,10 @@ def test_an_empty_corpus(tmp_path: Path, content: str) -> None:
 
 def test_invalid_utf8_is_told_with_its_position(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", "ä\nfine\nbad ".encode() + b"\xff\xfe here\n")
-    with pytest.raises(BesagError, match=r"a\.txt is not UTF-8: byte ff at position 12, line 3"):
+    with pytest.raises(BesagError, match=r"a\.txt, line 3, byte 5 \(0xff\) is not UTF-8"):
         texts(whole(file))
     packed = write(tmp_path / "b.txt.xz", lzma.compress(b"ok\n\x80"))
-    with pytest.raises(BesagError, match=r"byte 80 at position 3, line 2"):
+    with pytest.raises(BesagError, match=r"line 2, byte 1 \(0x80\) is not UTF-8"):
         texts(whole(packed))
     with pytest.raises(BesagError, match="may be UTF-16"):
         texts(whole(write(tmp_path / "c.txt", "a text".encode("utf-16"))))

@@ -27,6 +27,7 @@ import numpy as np
 from besag import noise
 from besag.arrays import Floats, Ints
 from besag.errors import BesagError
+from besag.files.whole import write_whole
 from besag.noise import Training
 from besag.training.data import cuts
 from besag.training.data.cache import Cache
@@ -204,10 +205,8 @@ class BatchPlan:
                 raise BesagError(f"{str(self._memo)!r} does not fit the cache it lies in: delete it.")
             return
         self._counts.append(count)
-        partial = self._memo.with_suffix(f".{os.getpid()}.partial")
-        with suppress(OSError):
-            partial.write_text(json.dumps({"counts": self._counts, "rows": self._rows}), encoding="utf-8")
-            os.replace(partial, self._memo)
+        with suppress(OSError, BesagError):
+            write_whole(self._memo, json.dumps({"counts": self._counts, "rows": self._rows}))
 
 
 class _Ahead:

@@ -1,16 +1,17 @@
-"""Documents out of rows with named fields: JSON lines, Parquet, names of `datasets`.
+"""Documents out of rows with named fields: those of a file (`besag.files`), and names of `datasets`.
 
-A row's text stands in one field, and the spans that were given for it (entities, errors) may stand in another. What is
-wrong with a row is told with its file and line. Knows no files of plain text, and no tokenizer.
+A row's text stands in one field, and the spans that were given for it (entities, errors) may stand in another; either
+may be nested, as in `meta.spans`. What is wrong with a row is told with its file and line. Knows no tokenizer.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from besag.errors import BesagError, nearest, require
+from besag.errors import BesagError, require
+from besag.files.columns import has, text, value
+from besag.files.rows import Row
 from besag.training.recipe import Data
 
 
@@ -20,43 +21,10 @@ class Document(NamedTuple):
     origin: str  # for messages: "corpus/a.txt, line 17"
 
 
-def from_json(lines: Iterable[tuple[int, str]], name: str, data: Data) -> Iterator[Document]:
-    """One object a line; lines come with their numbers."""
-    for number, text in lines:
-        if not text.strip():
-            continue
-        origin = f"{name}, line {number}"
-        try:
-            row = json.loads(text)
-        except json.JSONDecodeError as failure:
-            where = f"{failure.msg}, at character {failure.pos + 1}"
-            raise BesagError(f"{origin} is no JSON: {where}. Each line must be one object.") from None
-        except RecursionError:
-            raise BesagError(f"{origin} is no JSON that can be read: it is nested too deep.") from None
-        if not isinstance(row, dict):
-            raise BesagError(f"{origin} must be an object such as {{{data.field!r}: …}}, not {text[:60]!r}.")
-        yield from document(row, origin, data)
-
-
-def from_parquet(name: str, data: Data) -> Iterator[Document]:
-    parquet: Any = require("pyarrow.parquet", "bulk")
-    arrow: Any = require("pyarrow", "bulk")
-    wanted = [data.field, *([data.spans] if data.spans else [])]
-    number = 0
-    try:
-        with parquet.ParquetFile(name) as table:
-            known = table.schema_arrow.names
-            for field in wanted:
-                if field not in known:
-                    guess = nearest(field, known)
-                    raise BesagError(f"{name} has no field {field!r}, it has {', '.join(known)}.{guess}")
-            for batch in table.iter_batches(batch_size=1024, columns=wanted):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield from document(row, f"{name}, row {number}", data)
-    except (OSError, arrow.ArrowException) as failure:
-        why = _first_line(failure)
-        raise BesagError(f"{name} cannot be read, it is damaged or no Parquet file: {why}") from failure
+def from_rows(rows: Iterable[Row], data: Data) -> Iterator[Document]:
+    """The documents of a file with columns; a row that is a text alone is its document."""
+    for row in rows:
+        yield from document({data.field: row.values} if isinstance(row.values, str) else row.values, row.where, data)
 
 
 def from_dataset(name: str, data: Data) -> Iterator[Document]:
@@ -70,24 +38,12 @@ def from_dataset(name: str, data: Data) -> Iterator[Document]:
         yield from document(row, f"{name}[{data.split}], row {number}", data)
 
 
-def document(row: dict[str, Any], origin: str, data: Data) -> Iterator[Document]:
+def document(row: Mapping[str, Any], origin: str, data: Data) -> Iterator[Document]:
     """The document of one row; none where its text is empty."""
-    if data.field not in row:
-        raise BesagError(f"{origin} has no field {data.field!r}, it has {', '.join(row)}.{nearest(data.field, row)}")
-    text = row[data.field]
-    if text is None:
-        return
-    if not isinstance(text, str):
-        raise BesagError(f"{origin}: the field {data.field!r} must be text, not {repr(text)[:60]}.")
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as failure:
-        raise BesagError(
-            f"{origin}: character {failure.start} of its text is half of a surrogate pair, which is no character."
-        ) from None
-    if text.strip():
-        given = None if data.spans is None or data.spans not in row else _spans(row[data.spans], text, origin)
-        yield Document(text, given, origin)
+    found = text(row, data.field, origin)
+    if found.strip():
+        given = data.spans is not None and has(row, data.spans, origin)
+        yield Document(found, _spans(value(row, str(data.spans), origin), found, origin) if given else None, origin)
 
 
 def _spans(given: Any, text: str, origin: str) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Where training text comes from: files, globs, standard input; rows with fields are read by `rows.py`.
+"""Where training text comes from: files, globs, standard input, read by `besag.files`; `rows.py` knows fields.
 
 Everything is read on, one document at a time; nothing is held but the document at hand. In a text file an empty line
 stands between documents, and each line of a document is a paragraph; a file without empty lines has one document a line
@@ -15,22 +15,22 @@ import glob
 import hashlib
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, Literal, cast
 from weakref import WeakSet
 
-from besag.errors import BesagError, nearest, require
-from besag.packed import BROKEN, OPENERS, unpacked
-from besag.training.data import rows
+from besag.errors import BesagError, nearest
+from besag.files import lines
+from besag.files.lines import Line
+from besag.files.rows import NoRows, format_of, read
 from besag.training.data.rows import Document as Document
+from besag.training.data.rows import from_dataset, from_rows
 from besag.training.recipe import Data
 
 LOOK_AHEAD = 1 << 24  # bytes
 SMALL = 1 << 23  # bytes of files that are read twice without a thought
 STDIN = "-"
-PACKED = (*OPENERS, ".zst")
-ROWS = (".jsonl", ".ndjson", ".json")
 
 _spent: WeakSet[IO[bytes]] = WeakSet()  # standard inputs that were read
 
@@ -121,19 +121,15 @@ def _read(data: Data, names: Iterable[str], dataset: str | None) -> Iterator[Doc
 
 
 def _every(data: Data, names: Iterable[str], dataset: str | None) -> Iterator[Document]:
+    fields = [data.field, *([data.spans] if data.spans else [])]
     for name in files(names):
-        suffixes = [suffix.lower() for suffix in Path(name).suffixes if suffix.lower() not in PACKED]
-        kind = suffixes[-1] if suffixes else ""
-        if kind == ".parquet":
-            yield from rows.from_parquet(name, data)
-        elif kind in ROWS:
-            with _opened(name) as stream:
-                yield from rows.from_json(_lines(stream, name), _said(name), data)
-        else:
-            with _opened(name) as stream:
-                yield from _texts(stream, name)
+        if format_of(name) == "text":
+            yield from _texts(_lines(name), name)
+            continue
+        with suppress(NoRows):  # an empty shard is no reason to stop
+            yield from from_rows(read(name, only=fields), data)
     if dataset:
-        yield from rows.from_dataset(dataset, data)
+        yield from from_dataset(dataset, data)
 
 
 def _some(found: Iterable[Document], data: Data, which: Which) -> Iterator[Document]:
@@ -151,93 +147,47 @@ def _some(found: Iterable[Document], data: Data, which: Which) -> Iterator[Docum
         raise NoDocuments(f"the corpus is empty: {', '.join(where)} holds no document{'' if data.valid else aside}.")
 
 
-@contextmanager
-def _opened(name: str) -> Iterator[IO[bytes]]:
-    """The bytes of a file as they were before packing."""
-    if name == STDIN:
-        stream = sys.stdin.buffer
-        if stream in _spent:
-            raise BesagError("standard input was read to its end already: what needs it twice must be given a file.")
-        _spent.add(stream)
-        yield stream
-        return
-    suffix = Path(name).suffix.lower()
-    try:
-        with _unpacked(name, suffix) as stream:
-            yield stream
-    except _damages(suffix) as failure:
-        if suffix not in PACKED or isinstance(failure, FileNotFoundError | PermissionError):
-            why = getattr(failure, "strerror", None) or failure
-            raise BesagError(f"{name} cannot be read: {why}") from failure
-        raise BesagError(f"{name} cannot be unpacked, it is damaged or no {suffix} file: {failure}") from failure
+def _lines(name: str) -> Iterator[Line]:
+    """The lines of a file, or of standard input, which is read once."""
+    if name != STDIN:
+        return lines.lines_of(name)
+    stream = sys.stdin.buffer
+    if stream in _spent:
+        raise BesagError("standard input was read to its end already: what needs it twice must be given a file.")
+    _spent.add(stream)
+    return cast(Iterator[Line], lines.lines(_said(name), lines.stored(lines.standard_input())))
 
 
-def _unpacked(name: str, suffix: str) -> IO[bytes]:
-    if suffix == ".zst":
-        zstandard: Any = require("zstandard", "train")
-        return zstandard.open(name, "rb")  # type: ignore[no-any-return]
-    return unpacked(name)
-
-
-def _damages(suffix: str) -> tuple[type[Exception], ...]:
-    """What reading such a file may raise; the error of zstandard is known only where that is installed."""
-    return (*BROKEN, require("zstandard", "train").ZstdError) if suffix == ".zst" else BROKEN
-
-
-class _Line(NamedTuple):
-    number: int  # from 1
-    text: str  # without its end
-
-
-def _lines(stream: IO[bytes], name: str) -> Iterator[_Line]:
-    position = 0
-    for number, raw in enumerate(stream, start=1):
-        try:
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError as failure:
-            bad = raw[failure.start : failure.end]
-            hint = " It may be UTF-16." if number == 1 and raw[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
-            raise BesagError(
-                f"{_said(name)} is not UTF-8: byte {bad.hex(' ')} at position {position + failure.start}, "
-                f"line {number} ({failure.reason}).{hint} Convert the file, or drop that line."
-            ) from None
-        position += len(raw)
-        if number == 1:
-            text = text.removeprefix("\ufeff")
-        yield _Line(number, text.rstrip("\r\n"))
-
-
-def _texts(stream: IO[bytes], name: str) -> Iterator[Document]:
+def _texts(source: Iterator[Line], name: str) -> Iterator[Document]:
     """Documents between empty lines, or line by line where there are none."""
-    source = _lines(stream, name)
-    ahead: list[_Line] = []
+    ahead: list[Line] = []
     seen, gap, parted = 0, False, False
-    for line in source:
-        ahead.append(line)
-        if line.text.strip():
+    for number, text in source:
+        ahead.append((number, text))
+        if text.strip():
             parted = gap  # an empty line between two that are not
-            seen += len(line.text)
+            seen += len(text)
         else:
             gap = seen > 0
         if parted or seen > LOOK_AHEAD:
             break
 
-    def all_lines() -> Iterator[_Line]:
+    def all_lines() -> Iterator[Line]:
         yield from ahead
         ahead.clear()
         yield from source
 
     if not parted:
-        for line in all_lines():
-            if line.text.strip():
-                yield Document(line.text, None, f"{_said(name)}, line {line.number}")
+        for number, text in all_lines():
+            if text.strip():
+                yield Document(text, None, f"{_said(name)}, line {number}")
         return
     block: list[str] = []
     first = 1
-    for line in all_lines():
-        if line.text.strip():
-            first = first if block else line.number
-            block.append(line.text)
+    for number, text in all_lines():
+        if text.strip():
+            first = first if block else number
+            block.append(text)
         elif block:
             yield Document("\n".join(block), None, f"{_said(name)}, line {first}")
             block = []

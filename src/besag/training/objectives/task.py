@@ -25,6 +25,7 @@ from torch.nn import functional as F
 
 from besag import noise
 from besag.errors import BesagError, nearest
+from besag.files.whole import write_whole
 from besag.noise import Training
 from besag.training.network.batch import Batch, Layout
 from besag.training.objectives.objective import Loss, Objective
@@ -179,7 +180,7 @@ class TaskMixture(Objective):
             own.save_extras(folder)
         weights = {name: part.detach().float().cpu().contiguous() for name, part in self.head.state_dict().items()}
         save_file(weights, Path(folder) / HEAD)
-        (Path(folder) / LABELS).write_text(json.dumps(self.names, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_whole(Path(folder) / LABELS, json.dumps(self.names, ensure_ascii=False) + "\n")
 
 
 class TaskHead(NamedTuple):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from besag import models
+from besag.files.whole import write_whole
 from besag.training.recipe import Recipe, to_toml
 from besag.training.recipe import checks as recipe_checks
 from besag.training.run.logs import duration
@@ -81,9 +82,9 @@ def write(folder: str | Path, recipe: Recipe, facts: Facts, *, curves: str | Pat
         picture = Path(curves).name
         if Path(curves).resolve() != (folder / picture).resolve():
             shutil.copyfile(curves, folder / picture)
-    (folder / RECIPE).write_text(to_toml(recipe, beside=folder), encoding="utf-8")
+    write_whole(folder / RECIPE, to_toml(recipe, beside=folder))
     path = folder / NAME
-    path.write_text(text(recipe, facts, picture), encoding="utf-8")
+    write_whole(path, text(recipe, facts, picture))
     return path
 
 

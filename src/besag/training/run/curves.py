@@ -8,7 +8,6 @@ minimal pairs have panels of their own where a log has them.
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 
 from besag.arrays import Floats
 from besag.errors import BesagError, require
+from besag.files.whole import whole
 from besag.training.run import logs
 
 if TYPE_CHECKING:
@@ -173,14 +173,8 @@ def _words(key: str) -> str:
 
 def save(figure: Figure, path: str | Path) -> None:
     """Write a picture so that whoever looks sees the old one or the new one, whole."""
-    path = Path(path)
-    fresh = path.with_name(f".{path.stem}.new{path.suffix}")
-    try:
-        figure.savefig(fresh, dpi=120)
-        os.replace(fresh, path)
-    except OSError as problem:
-        fresh.unlink(missing_ok=True)
-        raise BesagError(f"cannot write {str(path)!r}: {problem.strerror}") from problem
+    with whole(path) as draft:
+        figure.savefig(draft, dpi=120)
 
 
 class Live:

@@ -31,6 +31,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from besag.errors import BesagError
+from besag.files.whole import whole
 from besag.training.recipe import checks as recipe_checks
 from besag.training.run import claim
 
@@ -197,12 +198,8 @@ def mend(path: Path, step: int) -> None:
     kept = b"".join(line for line in content.splitlines(keepends=True) if _step(line, path) <= step)
     if kept == content:
         return
-    fresh = path.with_suffix(".new")
-    with open(fresh, "wb") as file:
-        file.write(kept)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, path)
+    with whole(path) as draft:
+        draft.write_bytes(kept)
 
 
 def _step(line: bytes, path: Path) -> float:

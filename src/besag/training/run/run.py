@@ -6,7 +6,6 @@ Knows the order of things and the files; everything that computes is elsewhere.
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ import torch
 import torch.distributed as dist
 
 from besag.errors import BesagError, require
+from besag.files.whole import write_whole
 from besag.hardware import choose_device
 from besag.training import recipe as recipes
 from besag.training.recipe import Recipe
@@ -151,7 +151,7 @@ class _Run:
                 f"{str(self.folder)!r} holds a {MODEL}, a log or {CHECKPOINTS}, but no {RECIPE} that says what of: "
                 "choose another run.output"
             )
-        _write_whole(written, recipes.to_toml(self.recipe, beside=self.folder))
+        write_whole(written, recipes.to_toml(self.recipe, beside=self.folder))
         return start
 
     def _refuse_other_steps(self, accumulate: int, processes: int) -> None:
@@ -265,13 +265,3 @@ def _threads(count: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _write_whole(path: Path, text: str) -> None:
-    fresh = path.with_name(f".{path.name}.unfinished")
-    try:
-        fresh.write_text(text, encoding="utf-8")
-        os.replace(fresh, path)
-    except OSError as problem:
-        fresh.unlink(missing_ok=True)
-        raise BesagError(f"{str(path)!r} could not be written: {problem.strerror}") from problem

@@ -6,15 +6,11 @@ import bz2
 import gzip
 import lzma
 import os
-import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from tests.cli.conftest import put, read, texts
+from tests.files.reading import put, read, texts
 
-from besag.cli import reading
 from besag.errors import BesagError
 
 # ---- what an argument is
@@ -59,18 +55,6 @@ def test_stdin_only_once() -> None:
 def test_lines_keep_everything_but_their_ends(tmp_path: Path, end: bytes) -> None:
     path = put(tmp_path / "a.txt", b"\xef\xbb\xbf" + end.join([b" a ", b"", "é\u2028b".encode(), b"last"]))
     assert texts(path) == [" a ", "", "é\u2028b", "last"]
-
-
-@given(
-    st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\n\r")), min_size=1),
-    st.integers(1, 7),
-)
-def test_lines_do_not_depend_on_how_the_bytes_arrive(lines: list[str], size: int) -> None:
-    data = "".join(f"{line}\n" for line in lines).encode()
-    chunks = iter([data[at : at + size] for at in range(0, len(data), size)])
-    found = [line for line in reading._lines("x", chunks) if line is not None]
-    expected = [lines[0].removeprefix("\ufeff"), *lines[1:]]
-    assert found == list(enumerate(expected, 1))
 
 
 @pytest.mark.parametrize(
@@ -133,13 +117,6 @@ def test_a_binary_or_badly_encoded_file_is_refused_where_it_fails(tmp_path: Path
     assert str(path) in str(caught.value)
 
 
-def test_an_endless_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "LONGEST_LINE", 100)
-    monkeypatch.setattr(reading, "CHUNK", 64)
-    with pytest.raises(BesagError, match="line 2 is longer than"):
-        read(put(tmp_path / "a.txt", "short\n" + "x" * 1000))
-
-
 def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
     whole = gzip.compress(b"".join(b"line %d\n" % number for number in range(50_000)))
     with pytest.raises(BesagError, match=r"a\.txt\.gz cannot be read beyond line \d+"):
@@ -159,36 +136,3 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
 def test_half_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BesagError, match="line 1: the text holds half a surrogate pair"):
         read(put(tmp_path / "a.jsonl", '{"text": "\\ud83d"}\n'))
-
-
-# ---- what arrives little by little
-
-
-def test_a_pause_is_noticed_and_memory_is_bounded() -> None:
-    out, into = os.pipe()
-    written = 0
-
-    def write() -> None:
-        nonlocal written
-        os.write(into, b"first\n")
-        pause.wait(10)
-        for _ in range(400):
-            written += os.write(into, b"x" * 9_999 + b"\n")
-        os.close(into)
-
-    pause = threading.Event()
-    writing = threading.Thread(target=write)
-    writing.start()
-    with open(out, "rb", buffering=0) as stream:
-        lines = reading._lines("pipe", reading._arriving(stream))
-        assert next(lines) == (1, "first")
-        assert next(lines) is None  # nothing more for now
-        pause.set()
-        while (line := next(lines)) is None:
-            pass
-        assert line[1] == "x" * 9_999
-        writing.join(0.3)
-        # Nobody reads on, so the writer is held up: the pipe's own buffer and a few chunks are all that is ahead.
-        assert written < 2**16 + (reading.CHUNKS_AHEAD + 3) * reading.CHUNK
-        assert sum(line is not None for line in lines) == 399
-    writing.join()

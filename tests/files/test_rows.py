@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.cli.conftest import put, read, texts
+from tests.files.reading import put, read, texts
 
 from besag.errors import BesagError
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import tee
 from typing import TYPE_CHECKING, Any
 
-from besag.cli.reading import Record
 from besag.cli.rows import Label
 from besag.errors import BesagError
+from besag.files.inputs import Record
 
 if TYPE_CHECKING:
     from besag.engine import Idle
@@ -118,6 +118,13 @@ class Unscored:
         self.rows += 1
         self.first = self.first or record.where
         self.states.update({score.status for score in bad})
+
+    def state(self) -> dict[str, Any]:
+        """For a run that goes on from here."""
+        return {"rows": self.rows, "first": self.first, "states": dict(self.states)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.rows, self.first, self.states = state["rows"], state["first"], Counter(state["states"])
 
     def __str__(self) -> str:
         states = ", ".join(f"{count} {status}" for status, count in self.states.items())

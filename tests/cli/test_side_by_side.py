@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from besag.cli.reading import Record
-from besag.cli.scoring import side_by_side
+from besag.cli.side_by_side import side_by_side
 from besag.engine import Idle
 from besag.errors import BesagError
+from besag.files.inputs import Record
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -10,32 +9,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from besag.cli import writing
-from besag.cli.writing import Delimited, choose_format, csv_line, json_line, print_table, tsv_line, writer
 from besag.errors import BesagError
-
-ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
-
-
-def unescaped(cell: str) -> str:
-    marks = {"\\": "\\", "t": "\t", "n": "\n", "r": "\r"}
-    parts = iter(cell)
-    return "".join(marks[next(parts)] if symbol == "\\" else symbol for symbol in parts)
-
-
-@given(st.lists(ANY_TEXT, min_size=1))
-def test_tsv_is_one_line_a_row_and_can_be_read_back(cells: list[str]) -> None:
-    line = tsv_line(cells)
-    assert line.count("\n") == 1
-    assert [unescaped(cell) for cell in line.removesuffix("\n").split("\t")] == cells
-
-
-@given(st.lists(ANY_TEXT.filter(lambda cell: "\0" not in cell), min_size=1))
-def test_csv_can_be_read_back(cells: list[str]) -> None:
-    assert next(csv.reader(io.StringIO(csv_line(cells), newline=""))) == cells
+from besag.files import writing
+from besag.files.cells import tsv_line
+from besag.files.writing import Delimited, JsonLines, choose_format, print_table, writer
 
 
 def test_numbers_are_rounded_where_they_are_ours_and_kept_where_they_are_not() -> None:
@@ -56,7 +34,7 @@ def test_other_columns_come_along_without_hiding_ours(capsys: pytest.CaptureFixt
 
 
 def test_json_has_neither_nan_nor_infinity() -> None:
-    line = json_line({"score": math.nan, "parts": [1.0, math.inf], "text": "é\n"}, {"id": 3})
+    line = JsonLines()({"score": math.nan, "parts": [1.0, math.inf], "text": "é\n"}, {"id": 3})
     assert json.loads(line) == {"score": None, "parts": [1.0, "Infinity"], "text": "é\n", "input": {"id": 3}}
     assert line.count("\n") == 1
 

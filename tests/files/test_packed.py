@@ -6,7 +6,7 @@ import lzma
 
 import pytest
 
-from besag.packed import BROKEN, unpacked
+from besag.files.packed import BROKEN, unpacked
 
 
 @pytest.mark.parametrize(

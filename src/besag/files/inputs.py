@@ -1,0 +1,177 @@
+"""From a command's INPUTs to numbered records, one at a time and in constant memory.
+
+Knows which argument is what: a text, a file or stdin; `rows.py` knows what stands in them. A `None` among the records
+means that nothing has arrived for a moment: whoever waits may flush.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+from besag.errors import BesagError
+from besag.files import lines
+from besag.files.columns import check_text, columns, text, usual
+from besag.files.packed import OPENERS
+from besag.files.rows import FORMAT_OF_ENDING, NoRows, Row, format_of, named, numbered, parquet_rows, rows
+
+USUAL_COLUMNS = ("text", "sentence")
+_ENDINGS = (".txt", ".md", *FORMAT_OF_ENDING, *OPENERS)
+
+
+class Layout(NamedTuple):
+    """How tables are read."""
+
+    format: str | None = None  # None: by the file's ending
+    column: str | None = None  # where the texts are, see columns.py; None: the one that is called text or sentence
+    header: bool = True  # does the first row of a TSV or CSV name the columns?
+    keep: bool = True  # are the other columns wanted?
+    escaped: bool = False  # does \t in a cell of a TSV mean a tab? (in those that besag writes)
+
+
+class Record(NamedTuple):
+    number: int  # counted from 1 over all inputs, before `skip`
+    where: str  # "corpus.txt, line 3", for messages
+    text: str
+    others: Mapping[str, object]  # the other columns of its row
+
+
+@dataclass(frozen=True)
+class Input:
+    """One argument: a text, a file or stdin. `texts` opens it anew each time (stdin but once)."""
+
+    kind: str  # "text" | "file" | "stdin"
+    value: str
+    layout: Layout
+
+    @property
+    def name(self) -> str:
+        shortened = self.value if len(self.value) <= 60 else f"{self.value[:59]}…"
+        return {"text": f"the text {shortened!r}", "file": self.value, "stdin": "stdin"}[self.kind]
+
+    @property
+    def regular(self) -> bool:
+        """Can it be looked into without using it up?"""
+        return self.kind == "file" and stat.S_ISREG(os.stat(self.value).st_mode)
+
+    def is_file(self, path: str) -> bool:
+        return self.kind == "file" and os.path.exists(path) and os.path.samefile(self.value, path)
+
+    def fingerprint(self) -> dict[str, Any] | None:
+        """What it holds, so that a change is seen; None where it cannot be read a second time."""
+        if self.kind == "text":
+            return {"text": self.value}
+        if not self.regular:
+            return None
+        with open(self.value, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"file": os.path.basename(self.value), "bytes": os.stat(self.value).st_size, "sha256": digest}
+
+    def texts(self) -> Iterator[tuple[str, str, Mapping[str, object]] | None]:
+        """Where each row stands, its text and its other columns."""
+        column = None
+        for row in self._rows():
+            if row is None:
+                yield None
+                continue
+            if isinstance(row.values, str):
+                yield row.where, check_text(row.values, row.where), {}
+                continue
+            if column is None:
+                column = self._column(list(row.values))
+            rest = row.values.items() if self.layout.keep else ()
+            others = {name: value for name, value in rest if name != column}
+            yield row.where, text(row.values, column, row.where), others
+
+    def _rows(self) -> Iterator[Row | None]:
+        if self.kind == "text":
+            yield Row(self.name, 1, self.value)
+            return
+        format = self.layout.format or format_of(self.value)
+        try:
+            if format == "parquet":
+                if not self.regular:
+                    raise BesagError(f"{self.name}: Parquet is read from a file, not from a pipe")
+                only = None if self.layout.keep or self.layout.column is None else [self.layout.column]
+                yield from parquet_rows(self.value, only)
+                return
+            header = named if self.layout.header else numbered
+            found = lines.lines(self.name, self._chunks(), keep_returns=format == "csv")
+            yield from rows(found, format, self.name, header=header, escaped=self.layout.escaped)
+        except NoRows as nothing:
+            hint = " (or say --no-header)" if "header" in str(nothing) else ""
+            raise BesagError(f"{nothing}: there is nothing to score{hint}") from None
+
+    def _column(self, names: Sequence[str]) -> str:
+        """The column that holds the texts."""
+        wanted = self.layout.column or usual(names, USUAL_COLUMNS)
+        if wanted is None:
+            listed = f"{self.name} has the columns {', '.join(names)}"
+            raise BesagError(f"which column holds the texts? Say --column NAME (or a number): {listed}")
+        return columns(names, [wanted], self.name)[0]
+
+    def _chunks(self) -> Iterator[bytes | None]:
+        if self.kind == "stdin":
+            return lines.arriving(lines.standard_input())
+        stream = lines.opened(self.value)
+        return lines.stored(stream) if self.regular else lines.arriving(stream)
+
+
+def inputs(arguments: Sequence[str], *, as_text: bool, layout: Layout) -> list[Input]:
+    """Say what each argument is, and look into every regular file, so that a wrong one is known before any work."""
+    found = [_classify(argument, as_text, layout) for argument in arguments]
+    if sum(source.kind == "stdin" for source in found) > 1:
+        raise BesagError("'-' (stdin) can be read only once")
+    for source in found:
+        if source.regular and all(False for _ in islice(source.texts(), 1)):
+            raise BesagError(f"{source.name} is empty: there is nothing to score")
+    return found
+
+
+def file_input(path: str, layout: Layout) -> list[Input]:
+    """A file (or stdin) that must be one."""
+    if path != "-" and not os.path.exists(path):
+        raise BesagError(f"no such file: {path!r}")
+    return inputs([path], as_text=False, layout=layout)
+
+
+def records(
+    sources: Sequence[Input], *, skip: int = 0, limit: int | None = None, done: int = 0
+) -> Iterator[Record | None]:
+    """All rows of all inputs, numbered; `skip` of them passed over, then at most `limit`, without the first `done`."""
+    number, last = 0, None if limit is None else skip + limit
+    for source in sources:
+        before = number
+        for row in source.texts():
+            if row is None:
+                yield None
+                continue
+            number += 1
+            if number > skip + done:
+                yield Record(number, *row)
+            if number == last:
+                return
+        if number == before:
+            raise BesagError(f"nothing came in on {source.name}: there is nothing to score")
+    if number <= skip:
+        raise BesagError(f"--skip {skip} passes over all {number} rows: there is nothing left to score")
+
+
+def _classify(argument: str, as_text: bool, layout: Layout) -> Input:
+    if as_text:
+        return Input("text", argument, layout)
+    if argument == "-":
+        return Input("stdin", argument, layout)
+    if os.path.isdir(argument):
+        raise BesagError(f"{argument!r} is a folder; give the files in it (or --text to score the word itself)")
+    if os.path.exists(argument):
+        return Input("file", argument, layout)
+    path_like = "/" in argument or os.sep in argument or argument.lower().endswith(_ENDINGS)
+    if path_like and not any(symbol.isspace() for symbol in argument):
+        raise BesagError(f"no such file: {argument!r} (if it is a text to be scored, say --text)")
+    return Input("text", argument, layout)

@@ -1,0 +1,57 @@
+"""Files that are there whole or not at all: written under another name in the same folder, then renamed.
+
+Knows nothing of what is written. What is no ordinary file (a pipe, /dev/stdout) is written as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from besag.errors import BesagError
+
+
+@contextmanager
+def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """The name to write under, with the ending of `path`; the file takes the place of `path` if all goes well."""
+    final = Path(os.path.realpath(path))  # where a link leads: the link stays
+    if final.is_dir():
+        raise BesagError(f"{os.fspath(path)!r} is a folder, not a file")
+    if not final.parent.is_dir():
+        raise BesagError(f"no such folder: {str(final.parent)!r}, to write {final.name!r} in")
+    if final.exists() and not final.is_file():
+        yield final
+        return
+    draft = final.with_name(f".{final.stem[:100]}-{secrets.token_hex(4)}{final.suffix}")
+    try:
+        yield draft
+        sync(draft)
+        if final.exists():
+            shutil.copymode(final, draft)
+        os.replace(draft, final)
+    except OSError as failure:
+        if failure.filename != str(draft):
+            raise
+        raise BesagError(f"cannot write {os.fspath(path)!r}: {failure.strerror}") from failure
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+
+
+def write_whole(path: str | os.PathLike[str], text: str) -> None:
+    """A text in UTF-8, its line ends as they are."""
+    with whole(path) as draft:
+        draft.write_bytes(text.encode("utf-8"))
+
+
+def sync(path: str | os.PathLike[str]) -> None:
+    """Let what is written outlive a power cut."""
+    handle = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,58 @@
+"""Any text that is written is read back, by our own readers and by other people's."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from besag.files.cells import csv_line, escaped, json_line, tsv_line, unescaped
+from besag.files.rows import read, rows
+
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+FILED = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))  # NUL is refused: a binary file
+
+
+@given(st.lists(ANY_TEXT, min_size=1))
+def test_tsv_is_one_line_a_row_and_can_be_read_back(cells: list[str]) -> None:
+    line = tsv_line(cells)
+    assert line.count("\n") == 1
+    assert [unescaped(cell) for cell in line.removesuffix("\n").split("\t")] == cells
+
+
+@given(st.text("\\tnrx\t\n\r"))
+def test_escapes_are_undone_once(text: str) -> None:
+    assert unescaped(escaped(text)) == text
+
+
+def test_what_is_no_escape_stays() -> None:
+    assert unescaped("\\alpha \\") == "\\alpha \\"
+
+
+@given(st.lists(ANY_TEXT.filter(lambda cell: "\0" not in cell), min_size=1))
+def test_csv_can_be_read_back(cells: list[str]) -> None:
+    assert next(csv.reader(io.StringIO(csv_line(cells), newline=""))) == cells
+
+
+@pytest.mark.parametrize("format", ["tsv", "csv", "jsonl"])
+@given(table=st.lists(st.tuples(FILED, FILED), min_size=1))
+def test_what_one_end_writes_the_other_reads(
+    tmp_path_factory: pytest.TempPathFactory, format: str, table: list[tuple[str, str]]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / f"round.{format}"
+    if format == "jsonl":
+        text = "".join(json_line({"a": a, "b": b}) for a, b in table)
+    else:
+        line = tsv_line if format == "tsv" else csv_line
+        text = "".join(line(list(row)) for row in [("a", "b"), *table])
+    path.write_bytes(text.encode())
+    assert [tuple(row.values.values()) for row in read(str(path), escaped=True)] == table  # type: ignore[union-attr]
+
+
+def test_a_corpus_that_was_not_escaped_is_read_as_it_is(tmp_path: Path) -> None:
+    lines = [(1, "text"), (2, "\\times \\nu")]
+    assert [row.values for row in rows(iter(lines), "tsv", "x") if row] == [{"text": "\\times \\nu"}]

@@ -1,0 +1,64 @@
+"""Whole files: the old one, the new one, and never half of either."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from besag.errors import BesagError
+from besag.files.whole import whole, write_whole
+
+
+def test_the_file_is_there_when_all_of_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "picture.png"
+    path.write_text("old")
+    with whole(path) as draft:
+        assert (draft.parent, draft.suffix) == (tmp_path, ".png")
+        draft.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert os.listdir(tmp_path) == ["picture.png"]
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(ZeroDivisionError), whole(path) as draft:  # noqa: PT012
+        draft.write_text("half")
+        raise ZeroDivisionError
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_rights_and_links_stay(tmp_path: Path) -> None:
+    write_whole(tmp_path / "real.txt", "one")
+    (tmp_path / "real.txt").chmod(0o640)
+    (tmp_path / "link.txt").symlink_to("real.txt")
+    write_whole(tmp_path / "link.txt", "two\r\n")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_bytes() == b"two\r\n"
+    assert stat.S_IMODE((tmp_path / "real.txt").stat().st_mode) == 0o640
+
+
+def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("no named pipes here")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(pipe, "told")
+    assert os.read(reader, 10) == b"told"
+    os.close(reader)
+
+
+def test_where_nothing_can_be_written(tmp_path: Path) -> None:
+    with pytest.raises(BesagError, match=r"no such folder: .*no', to write 'a\.txt' in"):
+        write_whole(tmp_path / "no" / "a.txt", "x")
+    with pytest.raises(BesagError, match="is a folder, not a file"):
+        write_whole(tmp_path, "x")
+    with pytest.raises(BesagError, match=r"cannot write '/proc/besag\.txt'"):
+        write_whole("/proc/besag.txt", "x")
+    assert os.listdir(tmp_path) == []
