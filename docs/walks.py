@@ -3,9 +3,9 @@
     python docs/walks.py            # prints all of them
     python docs/walks.py sample     # one
 
-The commands are run on the CPU, and every first call of a function in a file of besag is noted. What is called while modules are
-imported does not count, nor do the files of the ground floor that are asked from everywhere. tests/test_walks.py
-compares the page with a new run.
+The commands are run on the CPU, and every first call of a function in a file of besag is noted. What is called while
+modules are imported does not count, nor do the files of the ground floor that are asked from everywhere.
+tests/test_walks.py compares the page with a new run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,17 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 SOURCE = str(ROOT / "src" / "besag") + os.sep
-GROUND = ("__init__.py", "results/", "arrays.py", "checks.py", "errors.py", "hardware.py", "models/", "noise.py", "registry.py")
+GROUND = (
+    "__init__.py",
+    "results/",
+    "arrays.py",
+    "checks.py",
+    "errors.py",
+    "hardware.py",
+    "models/",
+    "noise.py",
+    "registry.py",
+)
 TABLE = "id\ttext\n1\tThe cat sleeps.\n2\tIt rained all night.\n"
 RECIPE = """
 data = { train = ["text.txt"], unit = "sentences", batch_tokens = 512, held_out = 0.1 }

@@ -1,4 +1,4 @@
-"""docs/architecture.md names the files that four commands pass through; `python docs/walks.py` prints them as they are."""
+"""docs/architecture.md names the files that four commands pass through; `python docs/walks.py` prints them."""
 
 import importlib.util
 import subprocess
