@@ -167,7 +167,7 @@ def joint(lm: besag.LanguageModel) -> None:
     ag = lm.joint(AGREEMENT, candidates=200)
     mlm = ag.by(construction("mlm"))
     named = [*mlm.top(3), *ag.top(9)]
-    rows, columns = (sorted({pair[side] for pair in named}, key=str.lower) for side in (0, 1))
+    rows, columns = (sorted({pair.tokens[side] for pair in named}, key=str.lower) for side in (0, 1))
     _, axes = plt.subplots(1, 2, figsize=(9.6, 4.0), sharey=True, layout="constrained")
     titles = {"each mask for itself: p(x) · p(y)": mlm, "both together: their Arnold-Gokhale joint": ag}
     for ax, (title, law) in zip(axes, titles.items(), strict=True):

@@ -102,7 +102,7 @@ def several_masks(lm: besag.LanguageModel) -> None:
         joint = lm.joint(text, method=method, candidates=30)
         print(f"{method:4} {meaning}")
         for pair in joint.top(3):
-            print(f"     {pair.prob:7.2%}  {joint.text(pair.a, pair.b)}")
+            print(f"     {pair.prob:7.2%}  {pair.text}")
     print("Each is a probability of pairs of candidates; `besag compare` puts seven such joints side by side.")
 
 

@@ -14,7 +14,7 @@ for method in ("mlm", "ag"):  # each mask for itself; both together
     joint = lm.joint(text, method=method, candidates=30)
     print(f"{method}, mutual information {joint.mutual_information:.2f} nats")
     for pair in joint.top(3):
-        print(f"  {pair.prob:7.2%}  {joint.text(pair.a, pair.b)}")
+        print(f"  {pair.prob:7.2%}  {pair.text}")
 
 print("\nA-KL: how far the conditionals of each joint are from the model's, in nats, over all contexts")
 for row in joint.compare().rows:

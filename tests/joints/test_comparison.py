@@ -172,6 +172,7 @@ def test_bars_are_the_likelihoods(comparison, hidden):
     assert widths == [row["pair_nll"] for row in joints] + [row["unary_nll"] for row in joints]
     assert [label.get_text() for label in ax.get_yticklabels()] == [row["construction"] for row in joints]
     assert ax.lines[0].get_xdata()[0] == comparison.rows[-1]["unary_nll"]
+    assert "the best of its column" not in "".join(ax.get_title(loc=side) for side in ("left", "center", "right"))
     _, mine = pyplot.subplots()
     assert hidden.plot(mine) is mine
     assert [bar.get_width() for bar in mine.patches[:10]] == [row["all_forward"] for row in hidden.rows]

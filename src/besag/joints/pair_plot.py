@@ -128,5 +128,5 @@ def bars(comparison: Comparison, ax: Axes | None) -> Axes:
         ax.legend(**style)
     else:
         own.legend(loc="outside lower center", ncols=2, **style)
-    caption(ax, [pair_show.title(comparison.joints[0])[0], *comparison.facts])
+    caption(ax, [pair_show.title(comparison.joints[0])[0], *comparison.facts[:-1]])  # bars have no stars to explain
     return ax
