@@ -57,10 +57,28 @@ def load(
 ) -> LanguageModel:
     """A language model from the embedded model (None), a folder, a hub name, (model, tokenizer) or an exact law.
 
-    `compile` spends some ten seconds on CUDA and then runs large batches faster, those of ModernBERT twice as fast.
-    `untilt` takes out what a law of masks that looks at tokens put into the answers (see `besag.conditionals.tilt`).
-    `batch_tokens` fixes how many tokens run at a time (otherwise found); `progress` shows a bar on stderr (None: only
-    on a terminal, for work of over a second).
+    Args:
+        model: what to load; nothing: the small English model that ships with besag.
+        tokenizer: another tokenizer than the model's own.
+        device: "cpu", "cuda", "cuda:1", "mps"; if not given, the fastest there is.
+        dtype: "float32", "bfloat16", "float16"; if not given, float32.
+        revision: of a model on the hub.
+        allow_pickle: load weights that are no safetensors files. Such files can run code: only from whom you trust.
+        compile: spend some ten seconds on CUDA to run large batches faster, those of ModernBERT twice as fast.
+        untilt: take out what a law of masks that looks at tokens put into the answers.
+        batch_tokens: how many tokens run at a time; if not given, as many as fit.
+        progress: show a bar on stderr; if not given, only on a terminal, for work of over a second.
+        name: what results call the model.
+
+    Returns:
+        A `LanguageModel`. A model whose head would be made up at random is refused.
+
+    Examples:
+        >>> besag.load()
+        LanguageModel('tiny-en', cpu, float32, V=12,288)
+        >>> coins = besag.load(besag.Table([[0.4, 0.1], [0.1, 0.4]], symbols=["h", "t"]))
+        >>> round(coins.score("h h", "chain").total, 2)  # log 0.4
+        -0.92
     """
     if isinstance(model, Conditionals):
         conditionals = model
@@ -70,14 +88,9 @@ def load(
         from besag.conditionals.loading import load_conditionals  # brings transformers, which exact laws do without
 
         conditionals = load_conditionals(
-            model,
-            tokenizer=tokenizer,
-            device=device,
-            dtype=dtype,
-            revision=revision,
-            allow_pickle=allow_pickle,
+            model, tokenizer=tokenizer, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle,
             name=name,
-        )
+        )  # fmt: skip
         if compile and conditionals.device.type == "cuda":
             conditionals.compile()
         elif compile:
@@ -132,13 +145,32 @@ class LanguageModel:
         strict: bool = False,
         **options: Any,
     ) -> Score | list[Score] | Iterator[Score]:
-        """Score a text (one `Score`), a list (a list), or any other iterable (an iterator that streams, in order).
+        """Score texts: how likely is what they say, by one of several methods (`besag methods`).
 
-        `prefix` and `suffix` are shown but not scored: the score is then conditional on them (one for all texts, or a
-        list with one for each). `lengths` adds log p(n)
-        to a method that is normalised at a fixed length, so that texts of different lengths compare as probabilities.
-        A text that cannot be scored has a `status` that says why and no total; `strict=True` raises instead.
-        Further options belong to the method, for example `order="random", seed=1` for `chain`.
+        Args:
+            texts: a text, a list of texts, or any other iterable, which is streamed.
+            method: "pll", "word_l2r", "whole_word", "chain", "ag_chain", "elbo", "unmasked" or "causal".
+            words: what a word is: "tokenizer", "whitespace", or spans of characters.
+            prefix: shown before the text and not scored, one for all texts or a list: the score is conditional on it.
+            suffix: shown after the text and not scored.
+            separator: what stands between a text and its prefix and suffix.
+            base: of the logarithm: "e" (nats), 2 (bits) or 10.
+            rank: also keep each token's rank among all tokens; 1 is the model's first choice.
+            entropy: also keep the entropy at each place.
+            lengths: adds log p(n) to a method that is normalised at a fixed length, so that texts of different lengths
+                compare as probabilities.
+            strict: raise where a text cannot be scored. Otherwise its `status` says why, and it has no total.
+            options: of the method, as `order="random", seed=1` of "chain".
+
+        Returns:
+            A `Score` for a text, a list of them for a list, and for any other iterable an iterator, in order.
+
+        Examples:
+            >>> good, bad = lm.score(["The cat sleeps.", "The cat sleep."], "word_l2r")
+            >>> good.total > bad.total
+            True
+            >>> round(good["sleeps"], 2)  # one word of it
+            -6.92
         """
         return score(
             self.engine, texts, method, words=words, prefix=prefix, suffix=suffix, separator=separator, base=base,
@@ -146,7 +178,19 @@ class LanguageModel:
         )  # fmt: skip
 
     def length_model(self, texts: Iterable[str]) -> LengthModel:
-        """p(n), the law of how many tokens a text has, fitted to these texts."""
+        """p(n), the law of how many tokens a text has, fitted to texts.
+
+        Args:
+            texts: of the kind that will be scored.
+
+        Returns:
+            A `LengthModel`, for `score(..., lengths=…)` and `sample(length=…)`.
+
+        Examples:
+            >>> lengths = lm.length_model(["It rained.", "It rained all night.", "The door was open."])
+            >>> round(lm.score("It rained.", "chain", lengths=lengths).extra["length"], 2)  # log p(3 tokens)
+            -2.25
+        """
         return length_model(self.conditionals, texts)
 
     def choose(
@@ -159,11 +203,24 @@ class LanguageModel:
         reduction: Literal["sum", "mean"] = "sum",
         **scoring: Any,
     ) -> Choice:
-        """Which option fits the slot of the text best? The slot is the mask token, "[MASK]" or "{}".
+        """Which option fits the slot of a text best?
 
-        `of="sentence"` compares scores of the whole filled text (by `word_l2r` unless told otherwise), `of="option"` of
-        the option alone given the rest (by `chain`: in a pseudo-log-likelihood the words of a long option vouch for
-        each other).
+        Args:
+            text: with one slot: the mask token, "[MASK]" or "{}".
+            options: what could stand there, of one token or several.
+            method: of scoring; if not given, "word_l2r" for sentences and "chain" for options.
+            of: "sentence" compares scores of the whole filled text, "option" of the option alone, given the rest.
+                (There a pseudo-log-likelihood would let the words of a long option vouch for each other.)
+            reduction: "sum", or "mean" over tokens.
+            scoring: further arguments of `score`.
+
+        Returns:
+            A `Choice`: the options, best first, with their values and shares.
+
+        Examples:
+            >>> choice = lm.choose("She drank a cup of [MASK].", ["coffee", "tea", "hot tea"], of="option")
+            >>> choice.best, choice.shares.round(2).tolist()
+            ('tea', [0.69, 0.31, 0.0])
         """
         return choose(self.engine, text, options, method, of=of, reduction=reduction, **scoring)
 
@@ -187,18 +244,25 @@ class LanguageModel:
     ) -> Marginals | list[Marginals] | Iterator[Marginals]:
         """What may stand at each place of a text given all the others: a table of log p(x_i = v | the rest).
 
-        Each place is hidden alone, as by `pll`, and its whole row is kept: (n, V), or (n, k) over `candidates`, words
-        of one token or token ids. Numbers are those of the full softmax either way; `renormalised()` gives the law over
-        the columns alone. `positions` names some places of one text, as in `joint`.
+        Each place is hidden alone, as by `pll`, and its whole row is kept. The numbers are those of the full softmax,
+        whichever columns are kept; `renormalised()` gives the law over the columns alone.
 
-        Options: `outcomes` ("all"; "text" leaves out the columns of special tokens), `prefix`, `suffix` and `separator`
-        (context that is shown and not asked), `base` of the logarithm.
+        Args:
+            texts: a text, a list of texts, or any other iterable, which is streamed.
+            candidates: words of one token, or token ids, for the columns; if not given, the whole vocabulary.
+            positions: some places of one text, as in `joint`; if not given, all.
+            options: `outcomes` ("all", or "text" to leave out the columns of special tokens); `prefix`, `suffix` and
+                `separator`, context that is shown and not asked; `base` of the logarithm.
 
-        Returns one `Marginals` for a text, a list for a list, an iterator that streams for any other iterable.
+        Returns:
+            A `Marginals` for a text, a list of them for a list, an iterator for any other iterable.
 
-        Example:
-            found = lm.marginals("The dog ran into the house.", candidates=["dog", "cat"])
-            found.effect("dog", 2, "cat")  # log p(cat) − log p(dog) at token 2
+        Examples:
+            >>> found = lm.marginals("The dog ran into the house.", candidates=["dog", "cat"])
+            >>> found.log_probs.shape
+            (7, 2)
+            >>> round(found.effect("dog", 2, "cat"), 2)  # log p(cat) − log p(dog) at token 2
+            -1.9
         """
         from besag.scores.marginals_asking import marginals
 
@@ -217,14 +281,27 @@ class LanguageModel:
         gold: Sequence[str] | None = None,
         **options: Any,
     ) -> PairJoint | BlockJoint:
-        """The law of the tokens at two places of a text (a `PairJoint`), or at three and more (a `BlockJoint`).
+        """The law of the tokens at two places of a text, or at three and more.
 
-        Places are the masks of the text, or `positions`: token numbers (special tokens counted), words, or spans of
-        characters. Where the text has tokens of its own there, or `gold` names them, the joint can be measured on them.
-        `method` is a construction (`besag methods`), with its options; three and more places know "ag" only.
-        `candidates` is how many of the likeliest tokens may stand at a place, "all", or a list of words for each place;
-        "auto" takes all where that is cheap (on CUDA, or a small vocabulary), else the 200 likeliest. `outcomes="all"`
-        lets special tokens stand there, too.
+        Args:
+            text: with masks, or with tokens of its own.
+            positions: the places, where they are not the masks: token numbers (special tokens counted), words, or spans
+                of characters.
+            method: a construction ("ag", "mlm", "order", "mrf", "mrf_local", "hcb", "stationary"); more than two places
+                know "ag" only.
+            outcomes: "text", or "all" to let special tokens stand there, too.
+            candidates: how many of the likeliest tokens may stand at a place, "all", or a list of words for each place.
+                "auto" takes all where that is cheap, else the likeliest few hundred.
+            gold: the tokens to measure the joint on, where the text has none of its own.
+            options: of the construction.
+
+        Returns:
+            A `PairJoint` for two places, a `BlockJoint` for more.
+
+        Examples:
+            >>> joint = lm.joint("She was born in the United [MASK] of [MASK].", candidates=30)
+            >>> [(pair.a.lstrip("▁"), pair.b.lstrip("▁"), round(pair.prob, 2)) for pair in joint.top(1)]
+            [('States', 'America', 0.79)]
         """
         from besag.joints.joint import joint
         from besag.places.places import find
@@ -235,9 +312,22 @@ class LanguageModel:
     def fill(self, text: str, k: int = 5, method: str = "ag", **options: Any) -> Fill:
         """The k likeliest fillings of all masks of a text, taken together: not each mask for itself.
 
-        `sample=True` (with a `seed`) draws k fillings from the same joint instead. Options: `candidates` and `outcomes`
-        as for `joint`, `beam` (how many partial fillings a search keeps), and those of the construction. The result
-        says whether it is exact, and over what.
+        Args:
+            text: with one mask or more.
+            k: how many fillings.
+            method: a construction of joints, as in `joint`.
+            options: `candidates` and `outcomes` as in `joint`; `beam`, how many partial fillings a search keeps;
+                `sample=True` with a `seed`, to draw k fillings from the same joint instead; and those of the
+                construction.
+
+        Returns:
+            A `Fill`, which says whether it is exact, and over what.
+
+        Examples:
+            >>> for filling in lm.fill("The [MASK] [MASK] very tired.", k=2, candidates=30):
+            ...     print(f"{filling.prob:.2f} {filling.text}")
+            0.06 The boy was very tired.
+            0.06 The girl was very tired.
         """
         from besag.fills.fill import fill
 
@@ -265,15 +355,33 @@ class LanguageModel:
         watch: Watch | None = None,
         **options: Any,
     ) -> Chain:
-        """Text from the model: the masks of a text are drawn, or `length` tokens from nothing, by one of the kernels.
+        """Text from the model, by one of the kernels (`besag methods`).
 
-        A kernel that ends (a decoder) runs to its end unless `steps` are fewer; a chain makes 10 steps for each free
-        place unless told otherwise. Without masks, `free` names the places that may change ("all" of them), and `keep`
-        those that may not. `length` may be a law of lengths (`lm.length_model`); `end` closes a text from nothing.
-        `constraints` are such as look at each place alone (`besag.constraints`); see `solve` for others.
-        `every` keeps the text of every so many steps. `record` writes it to a file while the chains run, and `resume`
-        goes on with such a run. Further options belong to the kernel, for example `temperature=0.8, top_p=0.9`
-        (`besag methods gibbs`).
+        Args:
+            text: whose masks are drawn; without a text, `length` tokens are written from nothing.
+            kernel: "gibbs", "ordered", "mask_predict", "ancestral" …, or a `Kernel`.
+            chains: how many texts.
+            steps: at most; a decoder otherwise runs to its end, and a chain makes 10 steps for each free place.
+            length: tokens of a text from nothing, or a law of them (`length_model`).
+            end: closes a text from nothing.
+            free: the places of a text without masks that may change: "all", or positions as in `joint`.
+            keep: the places that may not.
+            outcomes: "text", or "all" to let special tokens be drawn, too.
+            constraints: such as look at each place alone; `solve` takes all others.
+            every: keep the text of every so many steps.
+            seed: of all randomness.
+            record: a file that the chains are written to while they run.
+            resume: go on with such a run.
+            watch: a function that is called after every step.
+            options: of the kernel, as `temperature=0.8, top_p=0.9` (`besag methods gibbs`).
+
+        Returns:
+            A `Chain`: the texts, what every step did, and what the kernel samples from.
+
+        Examples:
+            >>> chain = lm.sample("The [MASK] walked slowly down the [MASK].", "ordered", chains=2, seed=1)
+            >>> chain.texts
+            ('The governess walked slowly down the stairs.', 'The princess walked slowly down the stairs.')
         """
         from besag.constraints import allowed
         from besag.samplers.sampling import sample
@@ -288,8 +396,18 @@ class LanguageModel:
     def solve(self, text: str | int, constraints: Sequence[Constraint], **options: Any) -> Solutions:
         """Fill the masks of a text, or so many places from nothing, so that all constraints hold; or say that none can.
 
-        Options: `solutions` (1; None for all), `sample` with `seed`, `top_k` (50), `budget` of forward passes (1000),
-        `temperature`, `order`.
+        Args:
+            text: with masks, or a number of tokens.
+            constraints: `besag.Word`, `Required`, `Forbidden`, `Pattern`, `Predicate`, `Length`.
+            options: `solutions` (1; None for all), `sample` with `seed`, `top_k` (50), `budget` of forward passes
+                (1000), `temperature`, `order`.
+
+        Returns:
+            `Solutions`: the texts, best first, and whether there can be more.
+
+        Examples:
+            >>> lm.solve("The [MASK] [MASK] in the [MASK].", [besag.Required("garden"), besag.Forbidden("was")]).texts
+            ('The children were in the garden.',)
         """
         from besag.constraints import solve
 
@@ -298,25 +416,58 @@ class LanguageModel:
     def augment(self, texts: str | Sequence[str], **options: Any) -> Augmentation:
         """Copies of texts in which some words are others, as similar to the original as `similarity` asks for.
 
-        Options: `copies`, `share` of words, `rounds`, `together`, `keep`, `similarity`, `measure`, `other`, `seed`, and
-        `temperature`, `top_k`, `top_p`.
+        Args:
+            texts: a text or several.
+            options: `copies` (1), `share` of words (0.3), `rounds`, `together`, `keep`, `similarity` (0.9), `measure`,
+                `other`, `seed`, and `temperature`, `top_k`, `top_p`.
+
+        Returns:
+            An `Augmentation`, one row a copy.
+
+        Examples:
+            >>> [row.text for row in lm.augment("The old man walked to the church.", copies=2, keep=["church"], seed=1)]
+            ['The old Latin walked into the church.', 'The old ladies walked to the church.']
         """
         from besag.samplers.editing.augment import augment
 
         return augment(self.engine, texts, **options)
 
     def edit(self, text: str, changes: Changes, **options: Any) -> Edited:
-        """Replace words of a text, or hide them (None), and let the rest follow with the noise of the text itself.
+        """Replace words of a text, or hide them, and let the rest follow with the noise of the text itself.
 
-        What need not change stays. Options: `strength` (0 keeps all of the noise), `keep`, `depth`, `steps`,
-        `temperature`, `seed`. `lm.invert` keeps the noise for several edits.
+        What need not change stays. `invert` keeps the noise for several edits.
+
+        Args:
+            text: as it is.
+            changes: what becomes of what: `{"boy": "girl"}`; None hides. Words, token numbers or spans of characters.
+            options: `strength` (0 keeps all of the noise), `keep`, `depth`, `steps`, `temperature`, `seed`.
+
+        Returns:
+            An `Edited`: the new text, and what changed.
+
+        Examples:
+            >>> lm.edit("The boy lost his keys.", {"boy": "girl"}).text
+            'The girl lost her keys.'
         """
         from besag.samplers.editing.edit import edit
 
         return edit(self.engine, text, changes, **options)
 
     def invert(self, text: str, **options: Any) -> Inversion:
-        """The noise that makes a text, step by step: `inversion.replay(lm.engine, changes)` edits with it."""
+        """The noise that makes a text, step by step.
+
+        Args:
+            text: as it is.
+            options: `keep`, `depth`, `steps`, `temperature`, `seed`.
+
+        Returns:
+            An `Inversion`; `inversion.replay(lm.engine, changes)` edits with it.
+
+        Examples:
+            >>> inversion = lm.invert("The boy lost his keys.", keep=["boy"])
+            >>> inversion.replay(lm.engine, {"boy": "girl"}).text
+            'The girl lost her keys.'
+        """
         from besag.samplers.editing.edit import invert
 
         return invert(self.engine, text, **options)
@@ -324,8 +475,21 @@ class LanguageModel:
     def normalise(self, texts: Sequence[str], within: str | None = None, **options: Any) -> list[Normalised]:
         """log p of texts under exp(−energy), normalised by annealed importance sampling, with an interval.
 
-        Among all token sequences of the text's length, or among the fillings of a template (`within`). Options:
-        `energy` ("norm", "raw"), `energy_temperature`, `chains` (64), `levels` (50), `moves`, `seed`, `confidence`.
+        Args:
+            texts: whole texts, without masks.
+            within: a template with masks: normalise among its fillings. If not given, among all token sequences of the
+                length.
+            options: `energy` ("norm", "raw"), `energy_temperature`, `chains` (64), `levels` (50), `moves`, `seed`,
+                `confidence`.
+
+        Returns:
+            A list with a `Normalised` for each text.
+
+        Examples:
+            >>> texts = ["She drank tea.", "She drank stone."]
+            >>> one, other = lm.normalise(texts, "She drank [MASK].", chains=4, levels=5)
+            >>> one.log_prob > other.log_prob
+            True
         """
         from besag.samplers.normalising import normalise
 
@@ -336,14 +500,38 @@ class LanguageModel:
     def dependence(self, text: str, **options: Any) -> DependenceMap:
         """The mutual information between every two tokens of a text, given the rest.
 
-        Options: `candidates` (20), `max_distance`, `method` and its options, `outcomes`.
+        Args:
+            text: without masks.
+            options: `candidates` a place (20), `max_distance` in tokens, `method` with its options, `outcomes`.
+
+        Returns:
+            A `DependenceMap`.
+
+        Examples:
+            >>> found = lm.dependence("The keys are here.", candidates=5, max_distance=1)
+            >>> found.matrix.shape
+            (6, 6)
         """
         from besag.diagnostics.dependence import dependence
 
         return dependence(self.engine, text, **options)
 
     def rectangles(self, text: str, positions: Sequence[Position] | None = None, **options: Any) -> Rectangles:
-        """Are the model's conditionals those of any joint? The odds-ratio test on `minors` (100) random 2×2 tables."""
+        """Are the model's conditionals those of any joint? The odds-ratio test on random 2×2 tables.
+
+        Args:
+            text: with two masks, or without.
+            positions: two places, as in `joint`; if not given, the two masks, or every two neighbours.
+            options: `minors`, how many tables are drawn (100), `seed`, `outcomes`.
+
+        Returns:
+            `Rectangles`: how far the odds ratios of the two conditionals are apart.
+
+        Examples:
+            >>> table = besag.load(besag.Table.random(3, 2))
+            >>> table.rectangles("s0 s1", minors=10).mean < 1e-9  # an exact law is compatible
+            True
+        """
         from besag.diagnostics.rectangle import rectangles
 
         return rectangles(self.engine, text, positions, **options)
@@ -351,8 +539,18 @@ class LanguageModel:
     def pairs(self, texts: Iterable[str], **options: Any) -> Report:
         """Every construction and every metric on pairs of places sampled from texts (`besag pairs` can be resumed).
 
-        Options: `pairs` ("random", "contiguous", "distance"), `distances`, `per_text`, `seed`, `candidates`,
-        `outcomes`.
+        Args:
+            texts: any iterable.
+            options: `pairs` ("random", "contiguous", "distance"), `distances`, `per_text`, `seed`, `candidates`,
+                `outcomes`.
+
+        Returns:
+            A `Report`: means and perplexities by construction, with intervals.
+
+        Examples:
+            >>> report = lm.pairs(["The keys to the cabinet are here."], pairs="contiguous", per_text=1, candidates=10)
+            >>> len(report.rows)
+            1
         """
         from besag.study.report import Report
 

@@ -41,12 +41,18 @@ def train(
         command: what the model's card says the run was begun with; if not given, the command that does the same.
 
     Returns:
-        The folder, the last of each number in the log, and whether the run is finished. Ctrl-C ends it after its step,
-        with a checkpoint from which `resume=True` goes on; a second Ctrl-C ends it at once.
+        A `TrainingResult`: the folder, the last of each number in the log, and whether the run is finished. Ctrl-C ends
+        it after its step, with a checkpoint from which `resume=True` goes on; a second Ctrl-C ends it at once.
 
-    Example:
-        result = besag.train("recipe.toml", {"schedule.steps": 300}, output="runs/first")
-        lm = besag.load(result.model)
+    Examples:
+        >>> _ = open("text.txt", "w").write("The cats sleep. The dogs run. " * 20)
+        >>> small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 16}
+        >>> data = {"train": ["text.txt"], "valid": ["text.txt"]}
+        >>> recipe = {"data": data, "tokenizer": {"size": 280}, "model": {"config": small}}
+        >>> result = besag.train(recipe, {"schedule.steps": 2}, output="run", quiet=True)
+        >>> result.step, result.finished
+        (2, True)
+        >>> lm = besag.load(result.model)
     """
     wanted = recipe_of(recipe, changes, output=output)
     said = _command(recipe, changes) if command is None else command

@@ -103,19 +103,12 @@ def test_a_stream_that_was_closed_before_is_no_trouble(closed: int) -> None:
     assert "Traceback" not in out + err
 
 
-def test_help_comes_at_once() -> None:
+def test_the_command_line_itself_imports_nothing_heavy() -> None:
     imported = (
         "import sys, besag.cli; print([name for name in ('torch', 'transformers', 'numpy') if name in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", imported], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
-    times = []
-    for _ in range(3):
-        began = time.perf_counter()
-        with start("--help", stdin=subprocess.DEVNULL) as process:
-            assert process.wait() == 0
-        times.append(time.perf_counter() - began)
-    assert min(times) < 1
 
 
 def modules_after(program: str, *arguments: str) -> set[str]:

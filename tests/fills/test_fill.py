@@ -218,7 +218,7 @@ def test_what_is_wrong_is_quoted():
         ("[MASK] [MASK] [MASK]", {"method": "hcb"}, "3 places have a joint by 'ag' only, not by 'hcb'"),
         ("[MASK] [MASK] [MASK]", {"method": "hcb", "beam": 2}, "ag or stationary, not by 'hcb'"),
         ("[MASK] [MASK] [MASK]", {"beam": 2, "weight": 3}, "no option 'weight': it takes weights.*'weights'"),
-        ("[MASK] [MASK]", {"beam": 2, "candidates": 3}, "a beam chooses its own candidates"),
+        ("[MASK] [MASK]", {"beam": 2, "candidates": [["s0"], ["s1"]]}, "a beam takes a number of candidates"),
         ("[MASK] [MASK]", {"pivot": "s0"}, "no option 'pivot'"),
         ("[MASK]", {"weights": "marginal"}, "one mask needs no joint.*'weights'"),
         ("[MASK]", {"candidates": [["s0"], ["s1"]]}, "a list with one list of words"),

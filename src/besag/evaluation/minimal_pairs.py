@@ -75,8 +75,20 @@ def minimal_pairs(
 ) -> MinimalPairs:
     """Score both sentences of every pair, each distinct sentence once, and compare.
 
-    `reduction="mean"` compares scores per token, for pairs whose sentences differ in length. Further options belong to
-    the method.
+    Args:
+        model: a `LanguageModel`.
+        pairs: (good, bad) sentences, or what `read_pairs` reads from files.
+        method: of scoring.
+        reduction: "sum", or "mean" over tokens, for pairs whose sentences differ in length.
+        options: of the method.
+
+    Returns:
+        `MinimalPairs`: accuracies by paradigm and phenomenon, with standard errors.
+
+    Examples:
+        >>> pairs = [("The cats sleep.", "The cats sleeps."), ("She is here.", "She are here.")]
+        >>> besag.minimal_pairs(lm, pairs).credit.tolist()
+        [1.0, 1.0]
     """
     given = tuple(one if isinstance(one, MinimalPair) else _of_two(one) for one in pairs)
     if not given:

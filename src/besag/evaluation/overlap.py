@@ -79,6 +79,7 @@ class Overlap(Presented):
         return len(self.seen) / self.texts if self.texts else 0.0
 
     def table(self) -> list[dict[str, Any]]:
+        """One row for each text that was seen: which, and where."""
         return [one._asdict() for one in self.seen]
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,7 +113,21 @@ class Overlap(Presented):
 
 
 def overlap(corpus: Iterable[str | tuple[str, str]], texts: Sequence[str], *, length: int = LENGTH) -> Overlap:
-    """Which of `texts` stand in `corpus`, an iterable of documents, or of (document, where it comes from)."""
+    """Which texts stand in a corpus, word by word?
+
+    Args:
+        corpus: documents, or (document, where it comes from); streamed.
+        texts: to look for.
+        length: how many words in a row must be the same; all words, in a row, of a shorter text.
+
+    Returns:
+        An `Overlap`: which texts were seen, and where.
+
+    Examples:
+        >>> corpus = ["It was late. The girl sees the dogs."]
+        >>> besag.overlap(corpus, ["The girl sees the dogs.", "The dogs run away."]).share
+        0.5
+    """
     if length < SHORTEST:
         raise BesagError(f"length={length}: runs of fewer than {SHORTEST} words stand everywhere")
     if isinstance(texts, str) or isinstance(corpus, str):

@@ -219,7 +219,19 @@ class Tally:
 
 
 def corpus(scores: Iterable[Score]) -> Corpus:
-    """The (pseudo-)perplexity of all the texts together; the scores are read once and may be a generator."""
+    """The (pseudo-)perplexity of all the texts together.
+
+    Args:
+        scores: of one method and model; read once, so a generator will do.
+
+    Returns:
+        A `Corpus`: perplexity, bits per character and byte, with the uncertainty of so many texts.
+
+    Examples:
+        >>> found = besag.corpus(lm.score(["It rained all night.", "The door was open."], "chain"))
+        >>> found.n_texts, round(found.bits_per_character, 2)
+        (2, 1.21)
+    """
     tally = Tally()
     for score in scores:
         tally.add(score)

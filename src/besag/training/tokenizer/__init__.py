@@ -123,8 +123,27 @@ def train_tokenizer(
 ) -> PreTrainedTokenizerFast:
     """A tokenizer of exactly `size` tokens, special tokens counted (a warning says so where the text has too few).
 
-    `coverage`: with byte fallback, the share of the text's characters whose kinds have pieces of their own. `sample`:
-    learn from about so many bytes of the text, lines drawn by `seed` (None: from all). `max_length` is written down.
+    Args:
+        texts: any iterable.
+        kind: "unigram", "bpe" or "wordpiece".
+        size: of the vocabulary.
+        cased: tell upper from lower case.
+        digits: each digit is a token of its own.
+        byte_fallback: what has no piece is written in bytes, so that nothing is unknown.
+        form: of Unicode: "nfc" or "nfkc".
+        plain_quotes: read typographic quotes as plain ones.
+        coverage: with byte fallback, the share of the text's characters whose kinds have pieces of their own.
+        sample: learn from about so many bytes, lines drawn by `seed` (None: from all).
+        seed: of that draw.
+        max_length: written down as the model's.
+
+    Returns:
+        A fast tokenizer of transformers, laid out as that of the embedded model.
+
+    Examples:
+        >>> tokenizer = besag.train_tokenizer(["the cat sleeps, the cats sleep. "] * 9, size=36, byte_fallback=False)
+        >>> tokenizer.tokenize("the cats")
+        ['▁the', '▁cats']
     """
     layout = Layout(kind, cased, digits, byte_fallback, form, plain_quotes)
     if not 0 < coverage <= 1:
