@@ -45,8 +45,9 @@ from besag.conditionals.table import Table
 from besag.diagnostics.grams import Grams
 from besag.diagnostics.texts import lines
 from besag.engine import Engine
-from besag.samplers import adaptive, entropy_bound, grouped, kernel, ordered, signals, stutter  # noqa: F401 (register)
+from besag.samplers import kernel
 from besag.samplers.kernel import Kernel
+from besag.samplers.kernels import signals, stutter
 
 RESULTS = Path(__file__).parent / "results"
 TEMPERATURES = (0.7, 0.8, 0.9, 1.0)

@@ -38,7 +38,8 @@ import transformers
 import besag
 import joint_shapes
 import naive_joints
-from besag.joints import CONSTRUCTIONS, Construction, asking, construction, metrics, passes, places
+from besag.joints import CONSTRUCTIONS, Construction, asking, construction, metrics, passes
+from besag.places import places
 from joint_shapes import SHAPES, Pair, Shape
 
 T = TypeVar("T")

@@ -112,13 +112,13 @@ def carry_out(study: str, name: str, sets: list[str], chosen: argparse.Namespace
 
 def prepare(chosen: argparse.Namespace) -> None:
     """Tokenise the text once, for all runs."""
-    from besag.conditionals.loading import _vocabulary
+    from besag.conditionals.loading import read_vocabulary
     from besag.training import recipe as recipes
     from besag.training.data.cache import prepare as tokenise
 
     recipe = recipes.read(RECIPE, settings(chosen))
     assert recipe.tokenizer.path is not None
-    vocabulary = _vocabulary(recipe.tokenizer.path, recipe.tokenizer.path)
+    vocabulary = read_vocabulary(recipe.tokenizer.path, recipe.tokenizer.path)
     for which in ("train", "valid"):
         tokenise(recipe.data, vocabulary, chosen.output / "cache", which)
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,7 @@ def test_a_run_that_was_killed_at_its_very_end(run: Run, corpus: Path, tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)  # three processes, each of which loads a model
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_process_that_is_killed(tmp_path: Path, format: str) -> None:
@@ -131,6 +133,7 @@ def test_a_process_that_is_killed(tmp_path: Path, format: str) -> None:
         note = tmp_path / f"out.{format}.progress"
         while not (note.exists() and '"blocks": 0' not in note.read_text()):
             assert process.poll() is None
+            time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
     subprocess.run(command(f"out.{format}", "--resume"), env=environment, check=True)
     assert (tmp_path / f"out.{format}").read_bytes() == (tmp_path / f"straight.{format}").read_bytes()

@@ -98,12 +98,7 @@ def find(name: str, also: tuple[str, ...] = ()) -> Entry:
 
 
 def _entry(data: dict[str, Any]) -> Entry:
-    own = tuple(
-        Option(
-            one["name"], Accepts(tuple(one["words"]), tuple(one["kinds"])), one.get("default", NEEDED), one["meaning"]
-        )
-        for one in data["options"]
-    )
+    own = tuple(map(_option, data["options"]))
     return Entry(**{**data, "cite": tuple(data["cite"]), "aliases": tuple(data["aliases"]), "options": own})
 
 
