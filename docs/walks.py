@@ -4,7 +4,8 @@
     python docs/walks.py sample     # one
 
 The commands are run on the CPU, and every first call of a function in a file of besag is noted. What is called while
-modules are imported does not count, nor do the files of the ground floor that are asked from everywhere.
+modules are imported does not count, nor do the files of the ground floor that are asked from everywhere. The last line
+of a walk is the way in: the files on the stack of calls when the network (or, in training, the loss) is run.
 tests/test_walks.py compares the page with a new run.
 """
 
@@ -19,7 +20,7 @@ import tempfile
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
@@ -44,6 +45,7 @@ schedule = { steps = 2 }
 evaluation = { sentences = 2 }
 run = { threads = 1, plot = false, device = "cpu" }
 """
+RUN = (("conditionals/transformer.py", "rows"), ("training/objectives/mlm.py", "forward"))
 WALKS = {
     "score": ["score", "texts.tsv", "-o", "scores.tsv", "--device", "cpu"],
     "joint": ["joint", "The [MASK] [MASK] very tired.", "--candidates", "20", "--device", "cpu"],
@@ -52,18 +54,26 @@ WALKS = {
 }
 
 
-def visited(command: list[str]) -> list[str]:
-    """The files of src/besag that a command calls into, in order."""
+class Walk(NamedTuple):
+    files: list[str]  # by first call
+    way_in: list[str]  # without returning
+
+
+def walk(command: list[str]) -> Walk:
+    """The files of src/besag that a command calls into."""
     from besag.cli import app
 
     found: dict[str, None] = {}
+    way_in: list[str] = []
 
     def look(frame: FrameType, event: str, _: Any) -> None:
-        code = frame.f_code
-        if event == "call" and code.co_filename.startswith(SOURCE) and code.co_flags & inspect.CO_NEWLOCALS:
-            file = code.co_filename.removeprefix(SOURCE).replace(os.sep, "/")
-            if file not in found and not file.startswith(GROUND) and not importing(frame):
-                found[file] = None
+        file = inside(frame)
+        if event != "call" or not file or not frame.f_code.co_flags & inspect.CO_NEWLOCALS:
+            return
+        if file not in found and not file.startswith(GROUND) and not importing(frame):
+            found[file] = None
+        if (file, frame.f_code.co_name) in RUN and not way_in:
+            way_in.extend(stack(frame))
 
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         Path("texts.tsv").write_text(TABLE, encoding="utf-8")
@@ -75,7 +85,24 @@ def visited(command: list[str]) -> list[str]:
                 app(command, standalone_mode=False)
             finally:
                 sys.setprofile(None)
-    return list(found)
+    return Walk(list(found), way_in)
+
+
+def inside(frame: FrameType) -> str:
+    """The file of a frame, below src/besag; nothing where it is another's."""
+    name = frame.f_code.co_filename
+    return name.removeprefix(SOURCE).replace(os.sep, "/") if name.startswith(SOURCE) else ""
+
+
+def stack(frame: FrameType | None) -> list[str]:
+    """The files on the stack of calls, outermost first; a file that calls itself is there once."""
+    found: list[str] = []
+    while frame is not None:
+        file = inside(frame)
+        if file and file not in found[-1:]:
+            found.append(file)
+        frame = frame.f_back
+    return found[::-1]
 
 
 def importing(frame: FrameType | None) -> bool:
@@ -86,22 +113,20 @@ def importing(frame: FrameType | None) -> bool:
     return False
 
 
-def shown(name: str) -> list[str]:
-    """The files that the page names on a walk: before two spaces on a line, those of one folder behind each other."""
-    block = re.search(
-        rf"^```bash\nbesag {name} .*?^```\n\n```text\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S
+def shown(name: str) -> Walk:
+    """What the page says of a walk."""
+    page = PAGE.read_text(encoding="utf-8")
+    said = re.search(
+        rf"^```bash\nbesag {name} .*?^```\n\n```text\n(.*?)^```\n\nThe way in: (.*?)\.\n\n", page, re.M | re.S
     )
-    found = []
-    for line in block[1].splitlines() if block else ():
-        first, *others = line.split("  ")[0].split(", ") if line[:1].strip() else ("",)
-        folder = first.rpartition("/")[0]
-        found += [first, *(f"{folder}/{other}" if folder else other for other in others)] if first else []
-    return found
+    files = [line.split()[0] for line in said[1].splitlines()] if said else []
+    return Walk(files, re.findall(r"`([\w/.]+)`", said[2]) if said else [])
 
 
 def main() -> None:
     for name in sys.argv[1:] or WALKS:
-        print(f"besag {' '.join(WALKS[name])}", *visited(WALKS[name]), "", sep="\n")
+        files, way_in = walk(WALKS[name])
+        print(f"besag {' '.join(WALKS[name])}", *files, " → ".join(way_in), "", sep="\n")
 
 
 if __name__ == "__main__":
