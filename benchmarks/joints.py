@@ -118,7 +118,7 @@ def ask(lm: Any, pair: Pair, candidates: asking.Candidates) -> tuple[dict[str, f
     for name, chosen in ({name: kind() for name, kind in CONSTRUCTIONS.items()} | FURTHER).items():
         built = clock(name, lambda chosen=chosen: chosen.build(unaries))
         measured = clock(f"metrics of {name}", lambda built=built: metrics.measure(unaries, built))
-        facts[name] = {"status": built.status, **built.facts, **measured._asdict()}
+        facts[name] = {"status": built.status, **built.details, **measured._asdict()}
     return clock.seconds, facts
 
 

@@ -14,8 +14,9 @@ from torch import Tensor
 
 import besag
 from besag.errors import BesagError
+from besag.noise import Training
 from besag.training.network.batch import Batch, Layout
-from besag.training.objectives import draws, maskless
+from besag.training.objectives import draws
 from besag.training.objectives.maskless import Maskless
 from besag.training.objectives.mlm import MLM
 
@@ -60,7 +61,7 @@ def test_one_at_a_time_teaches_what_pll_asks(teacher: Any) -> None:
     kl = []
     for row in range(batch.layout.rows):
         start, end = batch.layout.bounds[row : row + 2].tolist()
-        noise = draws.uniform(2, maskless.PLACE, batch.draw[row], torch.arange(end - start))
+        noise = draws.uniform(2, Training.MASKLESS_PLACE, batch.draw[row], torch.arange(end - start))
         place = start + 1 + int(noise[1:-1].argmin())
         hidden = batch.ids.clone()
         hidden[place] = network.mask_id

@@ -13,6 +13,7 @@ from tests.training.objectives import examples
 
 from besag.conditionals.table import Table
 from besag.errors import BesagError
+from besag.noise import Training
 from besag.training.network.batch import Batch, Layout
 from besag.training.network.encoder import Encoder
 from besag.training.objectives import mdlm
@@ -96,7 +97,7 @@ def test_the_loss_by_hand() -> None:
     log_probs = examples.plain(network, batch.ids.masked_fill(hidden, network.mask_id), batch.layout)
     log_probs[:, network.mask_id] = -torch.inf
     log_probs = log_probs.log_softmax(-1)
-    time = objective.floor + (1 - objective.floor) * mdlm.draws.spread(3, mdlm.TIME, batch.draw)
+    time = objective.floor + (1 - objective.floor) * mdlm.draws.spread(3, Training.MDLM_TIME, batch.draw)
     by_hand = -sum(
         float(log_probs[i, batch.ids[i]]) / float(time[batch.layout.row[i]]) for i in hidden.nonzero()[:, 0].tolist()
     )

@@ -15,6 +15,7 @@ from torch import Tensor
 from besag.conditionals.table import Table
 from besag.errors import BesagError
 from besag.masks.law import Statistics
+from besag.noise import Training
 from besag.training.network.batch import Layout
 from besag.training.objectives import draws, mdlm, spindle
 from besag.training.objectives.spindle import Spindle, leaving, masked_by
@@ -73,7 +74,7 @@ def test_drawn_masks_follow_the_schedules() -> None:
     objective.encoder.answers = lambda table, row, place: torch.zeros(len(row), 3).double()
     objective(batch)
     hidden = (shown[0] == 3).view(-1, 3).double()
-    time = 1e-3 + (1 - 1e-3) * draws.spread(0, spindle.TIME, batch.draw)
+    time = 1e-3 + (1 - 1e-3) * draws.spread(0, Training.SPINDLE_TIME, batch.draw)
     late = time > 0.5
     for side in (late, ~late):
         wanted = masked_by(time[side][:, None], objective.bend[:3].double())
@@ -87,8 +88,8 @@ def test_without_strength_it_is_mdlm() -> None:
     network, batch = examples.encoder(), examples.batch()
     plain = Spindle(network, strength=0.0, counts=torch.ones(network.width, dtype=torch.long))
     other = mdlm.MDLM(network)
-    time = 1e-3 + (1 - 1e-3) * draws.spread(0, spindle.TIME, batch.draw)
-    noise = draws.uniform(0, spindle.HIDE, batch.draw[batch.layout.row], batch.layout.column)
+    time = 1e-3 + (1 - 1e-3) * draws.spread(0, Training.SPINDLE_TIME, batch.draw)
+    noise = draws.uniform(0, Training.SPINDLE_HIDE, batch.draw[batch.layout.row], batch.layout.column)
     hidden = batch.free & (noise < time[batch.layout.row])
     other.corrupt = lambda *_: (hidden, (1 / time[batch.layout.row]).float())
     torch.testing.assert_close(plain(batch).total, other(batch).total)

@@ -12,8 +12,9 @@ from tests.training.objectives import examples
 from torch import Tensor
 
 from besag.errors import BesagError
+from besag.noise import Training
 from besag.training.network.batch import Batch
-from besag.training.objectives import draws, unroll
+from besag.training.objectives import draws
 from besag.training.objectives.unroll import Unroll
 
 PADIR: dict[str, Any] = {"corrupt": "mask", "feed": "argmax", "first": "corrupted"}
@@ -69,7 +70,7 @@ def test_corruption_is_a_share_of_each_passage_by_uniform_ordinary_tokens() -> N
     network = examples.encoder()
     batch = examples.batch((22,) * 400)
     inputs, chosen = Unroll(network).corrupted(batch)
-    share = draws.spread(0, unroll.SHARE, batch.draw).numpy()
+    share = draws.spread(0, Training.UNROLL_SHARE, batch.draw).numpy()
     drawn = chosen.view(400, 22)[:, 1:-1].double().mean(1).numpy()
     deviations = (drawn - share) / np.sqrt(share * (1 - share) / 20 + 1e-6)
     assert np.abs(deviations.mean()) < 4 / 20

@@ -127,7 +127,7 @@ def test_drawing_takes_a_small_share_of_the_time(tmp_path, monkeypatch):
 def test_a_picture_that_cannot_be_written(tmp_path):
     figure = curves.draw({"run": [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}]}, "step")
     (tmp_path / "c.png").mkdir()  # in its place
-    with pytest.raises(BesagError, match=r"cannot write '.*c\.png': \w+"):
+    with pytest.raises(BesagError, match=r"c\.png' is a folder, not a file"):
         curves.save(figure, tmp_path / "c.png")
     assert [one.name for one in tmp_path.iterdir()] == ["c.png"]
 
