@@ -39,8 +39,10 @@ class Cell(NamedTuple):
 def cells(path: Path) -> Iterator[Cell]:
     """Run a notebook from top to bottom."""
     import matplotlib
+    from matplotlib import pyplot
 
     matplotlib.use("Agg")
+    pyplot.close("all")  # what somebody else has drawn in this process is no output of a cell
     namespace: dict[str, Any] = {"__name__": "__main__"}
     number = 0
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
