@@ -44,10 +44,10 @@ class Named:
     @property
     def label(self) -> str:
         """The name, and the options that are not the usual ones: "ag marginal"."""
-        return " ".join([self.name, *(_told(name, value) for name, value in self.unusual.items())])
+        return " ".join([self.name, *(_set(name, value) for name, value in self.unusual.items())])
 
 
-def _told(name: str, value: object) -> str:
+def _set(name: str, value: object) -> str:
     if value is True:
         return name
     return ARROWS.get(value, value) if isinstance(value, str) else f"{name}={value}"
@@ -66,11 +66,11 @@ class Accepts(NamedTuple):
         return " | ".join([*self.words, *self.kinds])
 
     @property
-    def told(self) -> str:
-        """In a sentence."""
+    def in_words(self) -> str:
+        """As a sentence says it."""
         if not self.kinds:
             return f"one of {', '.join(self.words)}"
-        return " or ".join([*(TOLD[kind] for kind in self.kinds), *self.words])
+        return " or ".join([*(IN_WORDS[kind] for kind in self.kinds), *self.words])
 
     def takes(self, value: object) -> bool:
         return (isinstance(value, str) and value in self.words) or any(KINDS[kind](value) for kind in self.kinds)
@@ -108,8 +108,8 @@ KINDS: dict[str, Callable[[object], bool]] = {
 }
 
 
-TOLD = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text", "list": "a list",
-        "none": "none", "any": "anything"}  # fmt: skip
+IN_WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text", "list": "a list",
+            "none": "none", "any": "anything"}  # fmt: skip
 
 
 class Option(NamedTuple):
@@ -162,8 +162,8 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 
 def _meaning(hint: Any) -> str:
-    told = [part for part in get_args(hint)[1:] if isinstance(part, str)] if get_origin(hint) is Annotated else []
-    return told[0] if told else ""
+    texts = [part for part in get_args(hint)[1:] if isinstance(part, str)] if get_origin(hint) is Annotated else []
+    return texts[0] if texts else ""
 
 
 # ---- refusing
@@ -183,7 +183,7 @@ def refuse_unfit(what: str, own: Iterable[Option], given: Mapping[str, object]) 
     for option in own:
         if option.name in given and not option.accepts.takes(value := given[option.name]):
             guess = nearest(value, option.accepts.words) if isinstance(value, str) else ""
-            raise BesagError(f"{what} with {option.name}={value!r}: give {option.accepts.told}.{guess}")
+            raise BesagError(f"{what} with {option.name}={value!r}: give {option.accepts.in_words}.{guess}")
 
 
 class Registry(dict[str, K]):

@@ -44,8 +44,9 @@ def test_other_values_are_read_as_they_are():
 
 
 @given(NESTED)
-def test_anything_nested_can_be_written(value):
-    json.dumps(json_ready(value), allow_nan=False)
+def test_anything_nested_can_be_written_and_read(value):
+    ready = json_ready(value)
+    assert json.loads(json.dumps(ready, allow_nan=False)) == ready
 
 
 def test_what_numpy_and_results_hold_becomes_plain():

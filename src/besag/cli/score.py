@@ -37,7 +37,7 @@ Inputs = Annotated[
 
 @dataclass(frozen=True)
 class TextOptions:
-    """What a method is told of each text."""
+    """What a method is around of each text."""
 
     words: o.Words = "tokenizer"
     prefix: o.Prefix = ""
@@ -88,7 +88,7 @@ class ResumeOptions(OutputOptions):
 def score(
     model: ModelsOptions,
     scored: MethodsOptions,
-    told: TextOptions,
+    around: TextOptions,
     rows: RowsOptions,
     shown: ViewOptions,
     output: ResumeOptions,
@@ -113,9 +113,9 @@ def score(
     model.check()
     methods = scored.chosen()
     bar = False if run.progress is None and output.output is None and sys.stdout.isatty() else run.progress
-    work = Run(_scorers(model.load_all(bar, in_step=True), methods, told, shown), view, out, strict, shown.summary)
+    work = Run(_scorers(model.load_all(bar, in_step=True), methods, around, shown), view, out, strict, shown.summary)
     if isinstance(out, Resumable):
-        work.begin(_about(sources, work.scorers, {**_told(model, scored, told, rows, shown), "format": shape}))
+        work.begin(_about(sources, work.scorers, {**_settings(model, scored, around, rows, shown), "format": shape}))
     if not work.through(records(sources, skip=rows.skip, limit=rows.limit, done=work.done)):
         skip = f"--skip {rows.skip + work.done} (and --output another file)"
         say(f"interrupted after {work.done} rows; go on with {_command() if isinstance(out, Resumable) else skip}")
@@ -202,26 +202,26 @@ class Run:
 
 
 def _scorers(
-    models: Sequence[LanguageModel], methods: Mapping[str, Method], told: TextOptions, shown: ViewOptions
+    models: Sequence[LanguageModel], methods: Mapping[str, Method], around: TextOptions, shown: ViewOptions
 ) -> list[Scorer]:
     from besag.cli.lengths import length_models
     from besag.cli.side_by_side import pair
 
     common = {
-        "words": told.words, "prefix": told.prefix, "suffix": told.suffix, "separator": told.separator,
+        "words": around.words, "prefix": around.prefix, "suffix": around.suffix, "separator": around.separator,
         "base": shown.base, "rank": shown.rank, "entropy": shown.entropy,
     }  # fmt: skip
-    return pair(models, methods, common, length_models(told.lengths, models, methods))
+    return pair(models, methods, common, length_models(around.lengths, models, methods))
 
 
 # ---- what must be the same for a run to go on with what another began
 
 
-def _told(*groups: Any) -> dict[str, Any]:
+def _settings(*groups: Any) -> dict[str, Any]:
     """The options of a command by name, but for those that say where things are."""
-    told = {name: value for group in groups for name, value in asdict(group).items() if name != "model"}
-    lengths = told["lengths"]
-    return {**told, "lengths": None if lengths is None else file_input(lengths, Layout("text"))[0].fingerprint()}
+    found = {name: value for group in groups for name, value in asdict(group).items() if name != "model"}
+    lengths = found["lengths"]
+    return {**found, "lengths": None if lengths is None else file_input(lengths, Layout("text"))[0].fingerprint()}
 
 
 def _about(sources: Sequence[Input], scorers: Sequence[Scorer], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ SHORTEST = 4  # words of a text that is looked for at all: shorter ones stand ev
 SHOWN = 10  # texts in a table
 BLOCK = 1 << 20  # words looked up at a time
 KNOWN = 1 << 21  # distinct words whose hashes are remembered
-SIEVE = 20  # bits of a hash that are looked at first: most runs of the corpus end there
+FILTER_BITS = 20  # bits of a hash that are looked at first: most runs of the corpus end there
 BASE = np.uint64(0x9E3779B97F4A7C15)
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
@@ -216,10 +216,10 @@ class _Wanted:
             place = np.concatenate([np.arange(len(part)) for part, _ in parts])
             order = np.argsort(hashes, kind="stable")
             self.tables[size] = hashes[order], owner[order], place[order]
-        self.sieves: dict[int, NDArray[np.bool_]] = {}
+        self.filters: dict[int, NDArray[np.bool_]] = {}
         for size, (hashes, _, _) in self.tables.items():
-            self.sieves[size] = np.zeros(1 << SIEVE, np.bool_)
-            self.sieves[size][hashes >> np.uint64(64 - SIEVE)] = True
+            self.filters[size] = np.zeros(1 << FILTER_BITS, np.bool_)
+            self.filters[size][hashes >> np.uint64(64 - FILTER_BITS)] = True
         self.hit = {size: np.zeros(len(table[0]), np.bool_) for size, table in self.tables.items()}
         self.where: dict[int, str] = {}  # text → the document that had it first
 
@@ -229,7 +229,7 @@ class _Wanted:
                 continue
             runs = _runs(block.hashes, size)
             whole = block.document[: len(runs)] == block.document[size - 1 :]
-            maybe = np.flatnonzero(self.sieves[size][runs >> np.uint64(64 - SIEVE)] & whole)
+            maybe = np.flatnonzero(self.filters[size][runs >> np.uint64(64 - FILTER_BITS)] & whole)
             place = np.minimum(np.searchsorted(known, runs[maybe]), len(known) - 1)
             found = known[place] == runs[maybe]
             for one, first in zip(maybe[found].tolist(), place[found].tolist(), strict=True):

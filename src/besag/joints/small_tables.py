@@ -1,9 +1,9 @@
-"""Many small joints at once: Arnold-Gokhale and the stationary law of N boxes of m × k candidates, in float64.
+"""Many small joints at once: Arnold-Gokhale and the stationary law of N tables of m × k candidates, in float64.
 
     A[n, x, y] = p(a = x | b = y)  (columns sum to 1)        B[n, x, y] = p(b = y | a = x)  (rows sum to 1)
 
-`ag` and `stationary` define what is computed; there one box may be a whole vocabulary, here are thousands of boxes of
-some dozens of tokens at most, so each may cost a linear system of its own size.
+`ag` and `stationary` define what is computed; there one table may be a whole vocabulary, here are thousands of tables
+of some dozens of tokens at most, so each may cost a linear system of its own size.
 
 AG. With r = w(y) A + w'(x) B, s = log u and t = log v, the joint is where this convex function is least:
 
@@ -14,7 +14,7 @@ plain step of AG goes. Its Hessian is the Laplacian of a graph between the x and
 the plain step, which never raises G, and two Newton steps; so G never rises, and the end is quadratic.
 
 Stationary. The law of a under random-scan Gibbs, u = A Bᵀ u, by the elimination of Grassmann, Taksar and Heyman: no
-subtraction, so every entry is right to rounding even where the box nearly falls apart.
+subtraction, so every entry is right to rounding even where the table nearly falls apart.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def arnold_gokhale(
     """log q, (N, m, k), from log A and log B, started at the marginals log_u (N, m) and log_v (N, k).
 
     `weights` are log w' (N, m) of a's tokens and log w (N, k) of b's; None weighs all contexts alike. Where zeros cut
-    the box into parts that no conditional connects, the start decides how much mass each part has. nan where nothing
+    the table into parts that no conditional connects, the start decides how much mass each part has. nan where nothing
     is found.
     """
     row, column = weights or (torch.zeros_like(log_u), torch.zeros_like(log_v))

@@ -51,14 +51,12 @@ class Presented:
         def status(self) -> Status: ...
         @property
         def facts(self) -> list[str]: ...
+        def _grids(self) -> Sequence[Grid]:
+            """What is shown of the numbers."""
 
     def _title(self) -> Sequence[str]:
         """What the grids are about; nothing where they say so themselves."""
         return ()
-
-    def _grids(self) -> Sequence[Grid]:
-        """What is shown of the numbers."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return self._text(shutil.get_terminal_size().columns)

@@ -124,7 +124,7 @@ class Kernel(Named, ABC):
         """All chains, one step on. Never writes into the tensors of `state`."""
 
     @property
-    def told_law(self) -> str:
+    def effective_law(self) -> str:
         """The law, as far as the options leave it."""
         return self.law
 

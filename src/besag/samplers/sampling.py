@@ -221,7 +221,7 @@ def _chain(
         kept=in_order[3],
         kept_tokens=in_order[4],
         kernel=kernel.label,
-        law=kernel.told_law,
+        law=kernel.effective_law,
         seed=seed,
         model=engine.conditionals.name,
         dtype=dtype_name(engine.conditionals.dtype),

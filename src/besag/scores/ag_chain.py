@@ -7,8 +7,8 @@ probability c(x, y) = p(a = x) p(b = y | a = x), and the box X × Y the mass M =
 M·q(x, y), where q is the `ag` (or `stationary`) joint of the conditionals between X and Y, each renormalised inside the
 box; outside it is c(x, y).
 
-A probability: boxes and order depend on revealed tokens alone, so the values of all token sequences of one length sum
-to one, whether or not the model's conditionals are compatible. Where zeros of an exact law leave q open, c stands.
+A probability: candidates and order depend on revealed tokens alone, so the values of all token sequences of one length
+sum to one, whether or not the model's conditionals are compatible. Where zeros of an exact law leave q open, c stands.
 
 A block's log-probability is shared as by the chain rule: its first token has the block law's own marginal, the second
 the rest. Not to be confused with `chain`, which asks b once, after a; here a and b are asked in each other's light.

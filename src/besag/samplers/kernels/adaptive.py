@@ -95,7 +95,7 @@ class Adaptive(Kernel):
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     @property
-    def told_law(self) -> str:
+    def effective_law(self) -> str:
         return "that of a correction: stutters are drawn again" if self.refine else self.law
 
     def __post_init__(self) -> None:

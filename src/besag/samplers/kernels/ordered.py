@@ -56,7 +56,7 @@ class Revealing(Kernel):
         return 1
 
     @property
-    def told_law(self) -> str:
+    def effective_law(self) -> str:
         return SEARCH if self.pick == "argmax" else self.law
 
     def __post_init__(self) -> None:
