@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Real
 
 import numpy as np
 
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 
 
 def is_whole(value: object, least: int = 1) -> bool:
@@ -19,8 +20,29 @@ def is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def whole_number(value: object, name: str, least: int = 1, right: str = "") -> int:
-    """The value as an int, or an error that quotes it; `right` says what would be right, where that is a sentence."""
+def whole_number(value: object, name: str, least: int = 1, right: str = "", most: int | None = None) -> int:
+    """The value as an int, or an error that quotes it; `right` says what would be right, where that is a sentence.
+
+    `most` is what a request may ask for: a count beyond it would not end, or not fit, and is refused as it comes in.
+    """
     if not isinstance(value, int | np.integer) or not is_whole(value, least):
-        raise BesagError(f"{name}={value!r}: {right or f'give a whole number, at least {least}'}")
+        raise BesagError(f"{name}={quoted(value)}: {right or f'give a whole number, at least {least}'}")
+    if most is not None and value > most:
+        raise BesagError(f"{name}={quoted(value)}: give at most {most:,}")
     return int(value)
+
+
+def number(value: object, name: str, least: float = -math.inf, most: float = math.inf) -> float:
+    """The value as a finite float from `least` to `most`, or an error that quotes it."""
+    found = _as_float(value)
+    if not (math.isfinite(found) and least <= found <= most):
+        bounds = [f"at least {least:g}"] * math.isfinite(least) + [f"at most {most:g}"] * math.isfinite(most)
+        raise BesagError(f"{name}={quoted(value)}: give a number{', ' if bounds else ''}{' and '.join(bounds)}")
+    return found
+
+
+def _as_float(value: object) -> float:
+    try:
+        return float(value) if isinstance(value, Real) and is_number(value) else math.nan
+    except OverflowError:  # an integer beyond every float
+        return math.inf

@@ -12,6 +12,16 @@ class BesagError(ValueError):
     """Input that besag cannot use; the message quotes it and says what would be right."""
 
 
+def quoted(value: object) -> str:
+    """A value as an error message quotes it: on one line, what is long not whole, whatever it is."""
+    try:
+        shown = repr(value if not isinstance(value, str) or len(value) <= 200 else f"{value[:120]} … {value[-60:]}")
+    except Exception:  # an integer of too many digits for Python to write, an object whose own words fail
+        return f"a value of type {type(value).__name__}"
+    shown = " ".join(shown.split("\n"))
+    return shown if len(shown) <= 400 else f"{shown[:200]} … {shown[-60:]}"
+
+
 def nearest(word: str, candidates: Iterable[str]) -> str:
     """A suffix for an error message: the candidate closest to `word`, or nothing when none is close."""
     names = {name.lower(): name for name in candidates}

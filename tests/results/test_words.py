@@ -40,12 +40,6 @@ def test_plurals():
     assert [words.passes(n) for n in (1, 1200)] == ["1 forward pass", "1,200 forward passes"]
 
 
-def test_a_long_text_is_not_quoted_whole():
-    assert words.quoted("it's") == '"it\'s"'
-    assert len(words.quoted("x" * 1000)) < 200
-    assert " … " in words.quoted("x" * 1000)
-
-
 def test_the_name_of_a_dtype():
     torch = pytest.importorskip("torch")
     assert words.dtype_name(torch.bfloat16) == words.dtype_name("bfloat16") == "bfloat16"

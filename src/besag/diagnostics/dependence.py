@@ -21,7 +21,7 @@ from besag.conditionals.contract import Conditionals
 from besag.diagnostics import plots, show
 from besag.diagnostics.reading import askable
 from besag.engine import Engine, Plan
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.joints import asking, metrics
 from besag.joints.candidates import THROUGH
 from besag.joints.registry import Construction, construction
@@ -31,7 +31,7 @@ from besag.results import data
 from besag.results.grid import Grid
 from besag.results.result import Presented
 from besag.results.status import Status
-from besag.results.words import dtype_name, quoted
+from besag.results.words import dtype_name
 from besag.vocabulary import Encoded
 
 if TYPE_CHECKING:

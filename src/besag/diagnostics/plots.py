@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.diagnostics import show
-from besag.errors import require
+from besag.errors import quoted, require
 from besag.results.plots import COLOURS, GREY, caption, fonts
 from besag.results.tables import raw, visible
-from besag.results.words import number, quoted
+from besag.results.words import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

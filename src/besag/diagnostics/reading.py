@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from besag.conditionals.contract import Conditionals, require_both_sides
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.places.places import Places, find
 from besag.places.positions import Position
 from besag.places.reading import read, text_places
-from besag.results.words import quoted
 from besag.vocabulary import Encoded, Vocabulary
 
 

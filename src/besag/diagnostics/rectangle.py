@@ -29,7 +29,7 @@ from besag.conditionals.contract import Conditionals
 from besag.diagnostics import plots, show
 from besag.diagnostics.reading import pairs
 from besag.engine import Engine, Plan, Request
-from besag.errors import BesagError, require
+from besag.errors import BesagError, quoted, require
 from besag.joints.candidates import outcome_ids, shown
 from besag.noise import Measuring
 from besag.places.places import Places
@@ -39,7 +39,7 @@ from besag.results import data
 from besag.results.grid import Grid
 from besag.results.result import Presented
 from besag.results.status import Status
-from besag.results.words import counted, dtype_name, quoted
+from besag.results.words import counted, dtype_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

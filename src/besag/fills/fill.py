@@ -24,7 +24,7 @@ from besag import noise
 from besag.checks import whole_number
 from besag.conditionals.contract import require_both_sides
 from besag.engine import Engine, Plan, Request
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 from besag.fills.beam import beam_search
 from besag.joints import fillings
 from besag.joints.acceleration import warning
@@ -41,7 +41,7 @@ from besag.results.data import json_ready
 from besag.results.grid import Grid
 from besag.results.result import Presented
 from besag.results.status import Status
-from besag.results.words import dtype_name, quoted
+from besag.results.words import dtype_name
 from besag.scores.ag_chain import JOINTS, AgChain
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from besag import noise
 from besag.arrays import Ints
 from besag.checks import whole_number
 from besag.engine import Engine
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 from besag.joints import block_show
 from besag.joints.acceleration import refuse_nonsense
 from besag.joints.block_ag import LIMIT, TOLERANCE, solve
@@ -33,7 +33,7 @@ from besag.places.tokens import Token, token_id
 from besag.results.grid import Grid
 from besag.results.result import Presented
 from besag.results.status import Status
-from besag.results.words import dtype_name, quoted
+from besag.results.words import dtype_name
 from besag.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from besag.engine import Engine
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.joints.asking import unaries
 from besag.joints.block import BlockJoint, block_joint
 from besag.joints.candidates import Candidates, Kind, automatic
@@ -17,7 +17,7 @@ from besag.joints.pair import PairJoint
 from besag.joints.registry import CONSTRUCTIONS, Construction, construction
 from besag.places.places import Places
 from besag.places.tokens import token_ids
-from besag.results.words import dtype_name, quoted
+from besag.results.words import dtype_name
 
 BLOCKS = "ag"  # the one construction of three places and more
 

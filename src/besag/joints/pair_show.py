@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.errors import require
+from besag.errors import quoted, require
 from besag.joints import fillings
 from besag.joints.acceleration import warning
 from besag.joints.unaries import Unaries
 from besag.results.data import describe, json_ready
 from besag.results.grid import Grid, Line
 from besag.results.tables import visible
-from besag.results.words import detail, number, percent, quoted
+from besag.results.words import detail, number, percent
 from besag.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

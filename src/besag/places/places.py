@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from besag.arrays import Ints
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.places.positions import Position, TokenisedText, one_place, position_list
 from besag.places.reading import MASK, read
 from besag.places.tokens import token_ids
 from besag.places.windows import window_around
-from besag.results.words import quoted
 from besag.vocabulary import Encoded, Vocabulary
 
 

@@ -29,9 +29,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from besag.arrays import Bools, Ints
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 from besag.places.reading import MASK, fixed_ids
-from besag.results.words import quoted
 from besag.vocabulary import Encoded, Vocabulary
 
 Position: TypeAlias = int | str | tuple[int, int]

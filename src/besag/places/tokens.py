@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from besag.alignment import MARKS
-from besag.errors import BesagError
-from besag.results.words import quoted
+from besag.errors import BesagError, quoted
 from besag.vocabulary import Encoded, Vocabulary
 
 if TYPE_CHECKING:

@@ -10,11 +10,6 @@ def meaning(normalised: str) -> str:
     return f"a log-probability of {normalised}" if normalised else "not a probability"
 
 
-def quoted(text: str) -> str:
-    """A text as an error message quotes it: a long one not whole."""
-    return repr(text if len(text) <= 200 else f"{text[:120]} … {text[-60:]}")
-
-
 def number(value: float, places: int = 2) -> str:
     """A number with a true minus sign."""
     return f"{value:.{places}f}".replace("-", "−").replace("inf", "∞")

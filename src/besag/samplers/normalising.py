@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from besag.engine import Engine
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.results import data
 from besag.results.data import json_ready
 from besag.results.grid import Grid, lines
 from besag.results.result import Presented
 from besag.results.status import Status
-from besag.results.words import dtype_name, meaning, number, quoted
+from besag.results.words import dtype_name, meaning, number
 from besag.samplers.annealed import LogZ, log_partition, log_probability
 from besag.samplers.sheet import allowed_tokens, template
 

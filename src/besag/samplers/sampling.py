@@ -21,10 +21,10 @@ from besag import noise as counters
 from besag.checks import whole_number
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Engine
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.noise import Sampling
 from besag.places.positions import Position
-from besag.results.words import dtype_name, quoted
+from besag.results.words import dtype_name
 from besag.samplers.chain import Chain
 from besag.samplers.kernel import Kernel, Noise
 from besag.samplers.kernel import kernel as kernel_named

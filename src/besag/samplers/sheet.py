@@ -17,13 +17,12 @@ from torch import Tensor
 
 from besag.checks import whole_number
 from besag.conditionals.contract import Conditionals
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 from besag.joints.candidates import outcome_ids
 from besag.places.filling import filled
 from besag.places.places import find
 from besag.places.positions import Position, TokenisedText, all_places, tokens_of
 from besag.places.reading import MASK, masks, read, text_places
-from besag.results.words import quoted
 from besag.samplers.kernel import Canvas
 from besag.vocabulary import Encoded, Vocabulary
 

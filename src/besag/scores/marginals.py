@@ -18,12 +18,11 @@ import numpy as np
 
 from besag.arrays import Floats, Ints
 from besag.checks import whole_number
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 from besag.places.tokens import Token, token_ids
 from besag.results.grid import Grid
 from besag.results.result import Presented
 from besag.results.status import Status
-from besag.results.words import quoted
 from besag.scores import marginals_show
 from besag.scores.score import UNITS
 from besag.vocabulary import Encoded, Vocabulary

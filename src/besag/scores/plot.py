@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.errors import BesagError, nearest, require
+from besag.errors import BesagError, nearest, quoted, require
 from besag.results.plots import COLOURS, caption, fonts
 from besag.results.tables import display_width, is_right_to_left, visible
-from besag.results.words import quoted
 from besag.scores import show
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 from besag.places.positions import Position, TokenisedText, one_place
 from besag.results.status import Status
-from besag.results.words import exponential, quoted
+from besag.results.words import exponential
 from besag.scores import plot, record, show
 
 if TYPE_CHECKING:

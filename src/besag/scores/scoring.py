@@ -15,10 +15,10 @@ import numpy as np
 
 from besag.conditionals.contract import Conditionals
 from besag.engine import Engine, Idle, Plan
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.reductions import Entropy, Rank, Reduction, Target
 from besag.results.status import Status
-from besag.results.words import dtype_name, quoted
+from besag.results.words import dtype_name
 from besag.scores.length import LengthModel
 from besag.scores.passage import Parts, Passage, run_of
 from besag.scores.registry import FIXED_LENGTH, Method

@@ -11,9 +11,10 @@ import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from besag.errors import quoted
 from besag.results.grid import footer
 from besag.results.tables import display_width, placed, raw, visible, wrapped
-from besag.results.words import amount, counted, meaning, number, quoted
+from besag.results.words import amount, counted, meaning, number
 
 if TYPE_CHECKING:
     from besag.scores.score import Score

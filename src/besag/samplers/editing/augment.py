@@ -40,14 +40,14 @@ from besag.arrays import Floats, Ints
 from besag.checks import is_number, whole_number
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Answers, Engine, Plan, Request
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.noise import Sampling
 from besag.places.filling import filled
 from besag.places.positions import Position, TokenisedText, all_places, position_list, tokens_of
 from besag.places.reading import read
 from besag.reductions import Chunk
 from besag.results.status import Status
-from besag.results.words import counted, dtype_name, number, quoted
+from besag.results.words import counted, dtype_name, number
 from besag.samplers.drawing import Drawing, sample
 from besag.samplers.editing.augmented import Augmentation, Augmented, Change
 from besag.samplers.editing.states import RANDOM, WithStates, ask_mean, common, cosine, has_states

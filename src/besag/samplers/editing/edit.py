@@ -43,7 +43,7 @@ from besag.arrays import Floats, Ints
 from besag.checks import is_number, whole_number
 from besag.conditionals.contract import Conditionals
 from besag.engine import Engine, Plan, Request
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.files.whole import whole
 from besag.noise import Sampling
 from besag.places.filling import filled
@@ -55,7 +55,7 @@ from besag.results.grid import Grid, Line
 from besag.results.result import Presented
 from besag.results.status import Status
 from besag.results.tables import raw, wrapped
-from besag.results.words import counted, passes, quoted
+from besag.results.words import counted, passes
 from besag.samplers.drawing import Drawing
 from besag.samplers.editing.gumbel import gumbel, hindsight, mixed
 from besag.samplers.editing.rewrite import Changes, Rewrite, encode, free_places

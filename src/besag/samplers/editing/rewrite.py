@@ -13,10 +13,9 @@ import numpy as np
 
 from besag.arrays import Ints
 from besag.conditionals.contract import Conditionals, require_both_sides
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.places.positions import Position, TokenisedText, all_places, one_place, tokens_of
 from besag.places.reading import read
-from besag.results.words import quoted
 from besag.vocabulary import Encoded
 
 Changes: TypeAlias = Mapping[Position, str | None]  # what stands there now; None: hidden, and drawn anew
