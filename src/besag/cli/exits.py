@@ -79,7 +79,8 @@ def as_typed(message: str, command: Callable[..., object]) -> str:
     """
     for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
         about = [part for part in getattr(parameter.annotation, "__metadata__", ()) if hasattr(part, "param_decls")]
-        spellings = [about[0].default, *about[0].param_decls] if about else []  # typer calls the first the default
+        # typer calls the first spelling the default
+        spellings = [about[0].default, *(about[0].param_decls or ())] if about else []
         option = next((str(one).split("/")[0] for one in spellings if str(one).startswith("--")), None)
         if option is not None:
             message = re.sub(rf"(?<![\w'\"=.\[-]){name}=True\b", option, message)
