@@ -156,8 +156,8 @@ def test_a_pickle_is_allowed_by_an_option_that_the_error_names(run: Run, tmp_pat
 def test_messages_about_arguments_name_the_options_of_the_command() -> None:
     from besag.cli.groups import ModelOptions
 
-    said = "dtype='float32' or allow_pickle=True; 'dtype=x' of them, seed=3, revision=None."
-    typed = "--dtype 'float32' or --allow-pickle; 'dtype=x' of them, seed=3, --revision None."
+    said = "dtype='float32' or allow_pickle=True; 'dtype=x' of them, seed=3, revision=None, --set dtype=x."
+    typed = "--dtype 'float32' or --allow-pickle; 'dtype=x' of them, seed=3, --revision None, --set dtype=x."
     assert as_typed(said, ModelOptions) == typed
 
 

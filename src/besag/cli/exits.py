@@ -83,8 +83,9 @@ def as_typed(message: str, command: Callable[..., object]) -> str:
         spellings = [about[0].default, *(about[0].param_decls or ())] if about else []
         option = next((str(one).split("/")[0] for one in spellings if str(one).startswith("--")), None)
         if option is not None:
-            message = re.sub(rf"(?<![\w'\"=.\[-]){name}=True\b", option, message)
-            message = re.sub(rf"(?<![\w'\"=.\[-]){name}=(?=[\w'\"…(\[-])", f"{option} ", message)
+            argument = rf"(?<!--set )(?<![\w'\"=.\[-]){name}="
+            message = re.sub(rf"{argument}True\b", option, message)
+            message = re.sub(rf"{argument}(?=[\w'\"…(\[-])", f"{option} ", message)
     return message
 
 
