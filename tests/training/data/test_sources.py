@@ -89,8 +89,8 @@ def test_json_lines_with_spans(tmp_path: Path) -> None:
         ('{"text": "abc", "spans": [["a", 1], [0, 2]]}', r"\['a', 1\] is no \[start, end\]"),
         ('{"text": "abc", "spans": [[0, 1.5]]}', r"\[0, 1\.5\] is no"),
         ('{"text": "abc", "spans": [[true, 2]]}', r"\[True, 2\] is no"),
-        ("[" * 100_000, "nested too deep"),
-        ('{"text": "a\\ud800"}', "line 2: the text holds half a surrogate pair"),
+        ("[" * 100_000, "nested more than 100 deep"),
+        ('{"text": "a\\ud800"}', "line 2: 'text' holds half a surrogate pair"),
     ],
 )
 def test_bad_rows_are_named(tmp_path: Path, row: str, message: str) -> None:
@@ -228,7 +228,7 @@ def test_invalid_utf8_is_told_with_its_position(tmp_path: Path) -> None:
     packed = write(tmp_path / "b.txt.xz", lzma.compress(b"ok\n\x80"))
     with pytest.raises(BesagError, match=r"line 2, byte 1 \(0x80\) is not UTF-8"):
         texts(whole(packed))
-    with pytest.raises(BesagError, match="may be UTF-16"):
+    with pytest.raises(BesagError, match="begins like UTF-16"):
         texts(whole(write(tmp_path / "c.txt", "a text".encode("utf-16"))))
 
 
