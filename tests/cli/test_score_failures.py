@@ -79,6 +79,13 @@ def test_a_row_that_cannot_be_decoded_has_a_status_and_stops_nothing(run: Run, t
     assert "bytes that are not UTF-8" in strict.stderr
 
 
+def test_the_null_device_can_be_written_and_read(run: Run) -> None:
+    assert run("score", A, "-o", "/dev/null").exit_code == 0
+    nothing = run("score", "/dev/null")
+    assert nothing.exit_code == 2
+    assert "nothing came in on /dev/null" in nothing.stderr
+
+
 def test_other_commands_go_on_after_a_row_that_cannot_be_decoded(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"The cats sleep.\nb\xe9d.\nThe dogs run.\n")
@@ -133,6 +140,10 @@ def test_other_commands_go_on_after_a_row_that_cannot_be_decoded(run: Run, tmp_p
         ([A, "--config", "bad.toml"], "sets 'metod', which is no option. Did you mean 'method'?"),
         ([A, "--config", "no.toml"], "cannot read --config 'no.toml'"),
         (["table.tsv", "--force", "-o", "table.tsv"], "--output 'table.tsv' is one of the inputs"),
+        ([A, "-o", "/dev/null", "--resume"], "--resume goes on with a file, and --output '/dev/null' is a device or a"),
+        ([A, "--spreadsheet-safe", "--format", "jsonl"], "--spreadsheet-safe is about CSV and TSV, and this writes"),
+        ([A, "--config", "deep.toml"], "--config 'deep.toml' is not TOML that can be read: it is nested too deep"),
+        ([A, "--config", "digits.toml"], "--config 'digits.toml' is not TOML: "),
         ([], "nothing came in on stdin"),
     ],
 )
@@ -145,6 +156,8 @@ def test_errors_are_one_line_and_leave_nothing_behind(
     (tmp_path / "table.tsv").write_text("id\tsentence\n1\tone\n")
     (tmp_path / "bad.json").write_text("{")
     (tmp_path / "bad.toml").write_text('metod = "pll"\n')
+    (tmp_path / "deep.toml").write_text("limit = " + "[" * 3000 + "]" * 3000)
+    (tmp_path / "digits.toml").write_text("limit = " + "9" * 5000)
     config = json.dumps({"architectures": ["BertForMaskedLM"], "model_type": "bert"})
     (tmp_path / "no-tokenizer").mkdir()
     (tmp_path / "no-tokenizer" / "config.json").write_text(config)
