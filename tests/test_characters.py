@@ -27,7 +27,9 @@ def test_strange_bytes_are_shown_as_bytes(data: bytes) -> None:
     assert shown(data.decode("utf-8", "surrogateescape")) == data.decode("utf-8", "backslashreplace")
 
 
-@pytest.mark.parametrize(("text", "expected"), [("a\ud800", "a\\ud800"), ("\udc00b", "\\udc00b"), ("é\udce9", "é\\xe9")])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("a\ud800", "a\\ud800"), ("\udc00b", "\\udc00b"), ("é\udce9", "é\\xe9")]
+)
 def test_halves_of_pairs_are_shown_by_their_numbers(text: str, expected: str) -> None:
     assert shown(text) == expected
 

@@ -77,7 +77,7 @@ def test_a_document_is_read_at_once_and_has_bounds(tmp_path: Path, monkeypatch: 
     packed = put(tmp_path / "a.toml.gz", gzip.compress(b"x" * (1 << 24)))
     with pytest.raises(BesagError, match="is larger than 1 MiB"):
         small_file(str(packed))
-    with pytest.raises(BesagError, match="cannot be read beyond byte 0: .*it is damaged"):
+    with pytest.raises(BesagError, match=r"cannot be read beyond byte 0: .*it is damaged"):
         small_file(str(put(packed, b"no gzip")))
 
 

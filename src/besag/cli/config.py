@@ -28,7 +28,7 @@ def read(path: str, options: dict[str, bool]) -> dict[str, object]:
             value = [value]
         values = value if isinstance(value, list) else [value]
         if not all(isinstance(part, str | int | float | bool) for part in values):
-            raise BesagError(f"--config {path!r}: {key!r} is {quoted(value)}; a text, a number, true or false is needed")
+            raise BesagError(f"--config {path!r}: {key!r} is {quoted(value)}: write a text, a number, true or false")
         words = [part if isinstance(part, bool) else str(part) for part in values]  # as if typed on the command line
         found[name] = words if options[name] else words[0]
     return found

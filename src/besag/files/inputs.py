@@ -147,7 +147,7 @@ def inputs(arguments: Sequence[str], *, as_text: bool, layout: Layout) -> list[I
 def file_input(path: str, layout: Layout) -> list[Input]:
     """A file (or stdin) that must be one."""
     if path != "-" and not os.path.exists(path):
-        raise BesagError(f"no such file: {path!r}")
+        raise BesagError(f"no such file: {quoted(path)}")
     return inputs([path], as_text=False, layout=layout)
 
 
@@ -184,5 +184,5 @@ def _classify(argument: str, as_text: bool, layout: Layout) -> Input:
         return Input("file", argument, layout)
     path_like = "/" in argument or os.sep in argument or argument.lower().endswith(_ENDINGS)
     if path_like and not any(symbol.isspace() for symbol in argument):
-        raise BesagError(f"no such file: {argument!r} (if it is a text to be scored, say --text)")
+        raise BesagError(f"no such file: {quoted(argument)} (if it is a text to be scored, say --text)")
     return Input("text", argument, layout)

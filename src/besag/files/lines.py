@@ -60,11 +60,11 @@ def opened(path: str) -> Stream:
     except FileNotFoundError:
         folder = Path(path).parent
         others = [one.name for one in folder.iterdir()] if folder.is_dir() else []
-        raise BesagError(f"no such file: {path!r}.{nearest(Path(path).name, others)}") from None
+        raise BesagError(f"no such file: {quoted(path)}.{nearest(Path(path).name, others)}") from None
     except IsADirectoryError:
         raise BesagError(f"{path!r} is a folder: name the files in it") from None
     except BROKEN as failure:
-        raise BesagError(f"cannot read {path!r}: {getattr(failure, 'strerror', None) or failure}") from failure
+        raise BesagError(f"cannot read {quoted(path)}: {getattr(failure, 'strerror', None) or failure}") from failure
 
 
 def standard_input() -> Stream:
@@ -83,17 +83,18 @@ def stored(stream: Stream) -> Iterator[bytes]:
 
 def arriving(stream: Stream) -> Iterator[bytes | None]:
     """Chunks as somebody writes them, and None whenever nobody has for a moment."""
-    waiting: queue.Queue[bytes | OSError] = queue.Queue(CHUNKS_AHEAD)
+    waiting: queue.Queue[bytes | Exception] = queue.Queue(CHUNKS_AHEAD)
 
     def listen() -> None:
-        chunk: bytes | OSError = b"-"
-        while chunk:
-            try:
-                chunk = stream.read(CHUNK)
-            except OSError as failure:
-                waiting.put(failure)
-                return
-            waiting.put(chunk)
+        with closing(stream):
+            chunk: bytes | Exception = b"-"
+            while chunk:
+                try:
+                    chunk = stream.read(CHUNK)
+                except BROKEN as failure:
+                    waiting.put(failure)
+                    return
+                waiting.put(chunk)
 
     threading.Thread(target=listen, name="besag-reader", daemon=True).start()
     while True:
@@ -102,7 +103,7 @@ def arriving(stream: Stream) -> Iterator[bytes | None]:
         except queue.Empty:
             yield None
             continue
-        if isinstance(chunk, OSError):
+        if isinstance(chunk, Exception):
             raise chunk
         if not chunk:
             return

@@ -194,8 +194,8 @@ def _texts(source: Iterator[Line], name: str) -> Iterator[Document]:
             size += len(text) + LINE
             if size > LONGEST:
                 raise BesagError(
-                    f"{_said(name)}: the document that begins in line {first} has more than {LONGEST >> 20} MiB. An empty "
-                    "line ends a document; a file without any has one document a line"
+                    f"{_said(name)}: the document that begins in line {first} has more than {LONGEST >> 20} MiB. An "
+                    "empty line ends a document; a file without any has one document a line"
                 )
         elif block:
             yield Document("\n".join(block), None, f"{_said(name)}, line {first}")
