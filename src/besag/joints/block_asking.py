@@ -151,7 +151,7 @@ def _given_others(
 
         row = torch.arange(len(number))
         engine.stream(Questions(torch.from_numpy(sequences), row, torch.full_like(row, places.at[i])), reduce, take)
-    return given, share
+    return torch.where(share.isfinite()[:, None], torch.log_softmax(given, 1), given), share  # in float64 from here on
 
 
 def _announce(engine: Engine, message: str) -> None:

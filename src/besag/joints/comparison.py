@@ -169,6 +169,7 @@ class Comparison(Presented):
             f"probabilities of {first.normalised}",
             "incompatibility of the model's conditionals (Arnold-Press) "
             + ("not measured: one of them is 0" if measured == "nan" else measured),
+            *dict.fromkeys(fact for joint in self.joints for fact in _precision(joint)),
             first.model,
             first.dtype,
             BEST,
@@ -192,6 +193,11 @@ class Comparison(Presented):
             for row in self.rows
         ]
         return [["", *columns.values(), "iterations"], *lines]
+
+
+def _precision(joint: PairJoint) -> list[str]:
+    kind = "iterated" if "residual" in joint.details else "others"
+    return [f"{kind} {fact}" for fact in pair_show.precision(joint)]
 
 
 def _row(joint: PairJoint) -> dict[str, Any]:
