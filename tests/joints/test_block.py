@@ -184,7 +184,7 @@ def test_words_may_be_given_and_the_own_tokens_are_never_missing():
         ({"candidates": [["s0"]]}, "give 3 lists of words"),
         ({"candidates": [["s0"], ["s1", "s1"], ["s0"]]}, "'s1' and 's1' of place 2 are the same token"),
         ({"weights": "marginal"}, "no option 'weights': it takes tolerance, limit"),
-        ({"tolerance": -1.0}, "must be positive"),
+        ({"tolerance": -1.0}, "tolerance=-1.0: give a number"),
         ({"outcomes": "txt"}, "outcomes='txt'.*'text'"),
     ],
 )

@@ -260,12 +260,12 @@ def test_in_single_precision_every_construction_is_right_to_a_ten_thousandth():
         ("agg", {}, "there is no joint construction 'agg'. Did you mean 'ag'?"),
         ("ag", {"weight": 1}, "has no option 'weight'"),
         ("ag", {"weights": "margin"}, "Did you mean 'marginal'?"),
-        ("ag", {"tolerance": 0}, "must be positive"),
+        ("ag", {"tolerance": 0}, "tolerance=0: give a number, at least 1e-30 and at most 1"),
         ("order", {"direction": "back"}, "direction='back'"),
         ("order", {"weight": 1.0}, "must lie between 0 and 1"),
         ("hcb", {"pivot": "bath"}, "Did you mean 'both'?"),
         ("hcb", {"pivots": 0}, "pivots=0"),
-        ("stationary", {"limit": 0}, "must be positive"),
+        ("stationary", {"limit": 0}, "limit=0: give a whole number, at least 1"),
     ],
 )
 def test_wrong_names_and_options_are_answered(name, options, message):

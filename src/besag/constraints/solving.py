@@ -45,6 +45,8 @@ from besag.samplers.sheet import Sheet, blank, template
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+MOST_SOLUTIONS, MOST_PASSES = 100_000, 10_000_000
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solutions(Presented):
@@ -118,9 +120,9 @@ def solve(
     refuse_strangers(constraints)
     refuse_unknown("order", order, ORDERS)
     Drawing(temperature, top_k)
-    whole_number(budget, "budget")
+    whole_number(budget, "budget", most=MOST_PASSES)
     if solutions is not None:
-        whole_number(solutions, "solutions")
+        whole_number(solutions, "solutions", most=MOST_SOLUTIONS)
     if sample and solutions is None:
         raise BesagError("solutions=None asks for all there are, and sample=True for draws: say how many draws")
     sheet = text if isinstance(text, Sheet) else template(model, text) if isinstance(text, str) else blank(model, text)
@@ -185,5 +187,5 @@ def _solutions(page: Page, found: list[Solution], passes: int, status: Status, s
         tuple(solution.model_log_prob for solution in found),
         passes,
         status,
-        tuple(said),
+        (*words.unseen(page.encoded.unknown), *said),
     )

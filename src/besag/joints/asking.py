@@ -22,7 +22,7 @@ from besag.arrays import Ints
 from besag.conditionals.contract import Conditionals, Questions
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError
-from besag.joints.candidates import MODEST, Candidates, Kind, Side, Words, choose, outcome_ids, shown
+from besag.joints.candidates import MODEST, Candidates, Kind, Side, Words, checked, choose, outcome_ids, shown
 from besag.joints.unaries import Lost, Unaries
 from besag.places.places import Places
 from besag.reductions import Energy, Outcomes, Target
@@ -44,7 +44,7 @@ class _Given(NamedTuple):
 
 def unaries(engine: Engine, places: Places, *, outcomes: Kind = "text", candidates: Candidates = "all") -> Unaries:
     """Ask now. Small candidate sets are asked as a plan; more streams into place on the model's device."""
-    model = engine.conditionals
+    model, candidates = engine.conditionals, checked(candidates)
     if not isinstance(candidates, str) and (not isinstance(candidates, int) or candidates <= POOLED):
         return next(engine.run([plan(model, places, outcomes=outcomes, candidates=candidates)]))
     a, b = next(engine.run([choose(model, places, outcomes, candidates)]))

@@ -51,7 +51,7 @@ def arnold_gokhale(
     row, column = weights or (torch.zeros_like(log_u), torch.zeros_like(log_v))
     size = max(1, CELLS // (log_u.shape[1] + log_v.shape[1]) ** 2)
     pieces = [
-        _solve(*(part[start : start + size] for part in (log_a, log_b, log_u, log_v, row, column)), limit=limit)
+        _solve(limit, *(part[start : start + size] for part in (log_a, log_b, log_u, log_v, row, column)))
         for start in range(0, len(log_a), size)
     ]
     return torch.cat(pieces)
@@ -94,9 +94,7 @@ class _Progress:
         return (change > TOLERANCE) & (self.since < PATIENCE)
 
 
-def _solve(
-    log_a: Tensor, log_b: Tensor, s: Tensor, t: Tensor, row: Tensor, column: Tensor, limit: int = LIMIT
-) -> Tensor:
+def _solve(limit: int, log_a: Tensor, log_b: Tensor, s: Tensor, t: Tensor, row: Tensor, column: Tensor) -> Tensor:
     m, weight = s.shape[1], torch.cat([row, column], 1).exp()  # (N, m + k)
     log_r = torch.logaddexp(log_a + column[:, None], log_b + row[:, :, None])  # (N, m, k)
     r, rounding = log_r.exp(), 1e-14 * weight.sum(1)  # (N,) of G

@@ -88,7 +88,7 @@ def template(
             f"{quoted(text)} has {len(encoded.ids)} tokens, and {conditionals.name!r} sees {limit}: sample a part of "
             "it, or use the kernel 'semi_ar', which moves a window over long text."
         )
-    found = find(vocabulary, text, left)
+    found = find(vocabulary, text, left, needs_context=False)  # places that are free together see each other
     return Sheet(vocabulary, found.encoded, found.positions, found.ids, found.at)
 
 
