@@ -30,6 +30,7 @@ from besag.constraints.search import ORDERS, Order, Result, Search, Solution
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.joints.candidates import outcome_ids
+from besag.places.reading import unknown_around
 from besag.places.tokens import Token
 from besag.results import data, words
 from besag.results.data import json_ready
@@ -126,6 +127,7 @@ def solve(
     if sample and solutions is None:
         raise BesagError("solutions=None asks for all there are, and sample=True for draws: say how many draws")
     sheet = text if isinstance(text, Sheet) else template(model, text) if isinstance(text, str) else blank(model, text)
+    unknown_around(model.vocabulary, sheet.encoded, sheet.positions)
     named = "".join(constraint.letters for constraint in constraints)
     page = Page(sheet, model.width, outcome_ids(model, "text"), named)
     for constraint in constraints:

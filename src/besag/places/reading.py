@@ -50,8 +50,8 @@ def unknown_around(vocabulary: Vocabulary, encoded: Encoded, places: Sequence[in
     if unknown and unknown == content.sum():
         raise BesagError(
             f"the model knows nothing of {quoted(encoded.text)}: the whole context, {counted(unknown, 'token')}, is "
-            "unknown to its tokenizer, so that any other text would be answered alike. Write it in the model's language "
-            "and script, or take a model that knows it."
+            "unknown to its tokenizer, so that any other text would be answered alike. Write it in the model's "
+            "language and script, or take a model that knows it."
         )
     return unknown
 
