@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Context = str | Sequence[str]
 WordPolicy = str | Sequence[Sequence[str] | Sequence[tuple[int, int]]]
 TRIED = 200  # tokens
+MOST_IDS = 2**31  # what any tokenizer can number
 POLICIES = ("tokenizer", "whitespace")
 SPACE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # U+3000 is the last white space there is
 
@@ -131,7 +132,7 @@ class Vocabulary:
 
     def token(self, id: int) -> str:
         """How the tokenizer writes `id`; heads may be wider than their tokenizer, so an id beyond it says so."""
-        token = self.tokenizer.convert_ids_to_tokens(int(id)) if id >= 0 else None
+        token = self.tokenizer.convert_ids_to_tokens(int(id)) if 0 <= id < MOST_IDS else None
         if token is None or (token == self.tokenizer.unk_token and id != self.unknown_id):
             return f"<no token {int(id)}>"
         return str(token)
