@@ -6,6 +6,7 @@ and scores, never truncates, and never tokenises a part of a text alone.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,7 @@ Context = str | Sequence[str]
 WordPolicy = str | Sequence[Sequence[str] | Sequence[tuple[int, int]]]
 TRIED = 200  # tokens
 POLICIES = ("tokenizer", "whitespace")
+_SETTING = threading.Lock()
 SPACE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # U+3000 is the last white space there is
 
 
@@ -220,9 +222,12 @@ class Vocabulary:
 
     def _fast(self, texts: list[str]) -> _Batch:
         backend = self.tokenizer.backend_tokenizer  # itself: the wrapper copies every encoding into lists again
-        backend.no_truncation()  # a text longer than the model is no mistake: it is read in windows
-        backend.no_padding()  # (the wrapper sets both anew at each of its own calls)
-        encodings = backend.encode_batch(texts)
+        with _SETTING:  # what is set is set for all threads, and cannot be while one of them encodes
+            if backend.truncation is not None:
+                backend.no_truncation()  # a text longer than the model is no mistake: it is read in windows
+            if backend.padding is not None:
+                backend.no_padding()  # (the wrapper sets both anew at each of its own calls)
+            encodings = backend.encode_batch(texts)
         words = None
         if self.has_words:
             words = np.array([*chain.from_iterable(encoding.word_ids for encoding in encodings)], dtype=np.float64)
