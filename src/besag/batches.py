@@ -75,7 +75,7 @@ class Batches:
                 start = self._batch(lengths, start, run)
 
     def _batch(self, lengths: NDArray[np.int64], start: int, run: Callable[[int, int], None]) -> int:
-        """Run a batch from `start` on, and say where the next begins: there again, with a smaller budget, if need be."""
+        """Run a batch from `start` on and say where the next begins: there again, with less in it, if memory is out."""
         count, longest = len(lengths), int(lengths[start])
         batches = max(1, round((count - start) * longest / self.batch_tokens))
         stop = start + -(-(count - start) // batches)

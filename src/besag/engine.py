@@ -197,7 +197,9 @@ class Engine(Batches):
 
         def run(start: int, stop: int) -> None:
             chunks = self.forward(group.questions, group.reduce, start, stop, int(group.lengths[start]))
-            fetched = [({key: self.fetch(value) for key, value in kept.items()}, self.fetch(s)) for _, kept, s in chunks]
+            fetched = [
+                ({key: self.fetch(value) for key, value in kept.items()}, self.fetch(s)) for _, kept, s in chunks
+            ]
             parts.extend(kept for kept, _ in fetched)  # all of a batch, or none: it may run again in smaller ones
             sounds.extend(sound for _, sound in fetched)
 

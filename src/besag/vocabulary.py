@@ -127,6 +127,10 @@ class Vocabulary:
         except Exception:  # some have no token for what they do not know
             return []
 
+    def blank(self, token: str) -> bool:
+        """Is it white space and nothing else, as a lone '▁' is?"""
+        return not token.strip("▁Ġ") and not self._string(token).strip()
+
     def token(self, id: int) -> str:
         """How the tokenizer writes `id`; heads may be wider than their tokenizer, so an id beyond it says so."""
         token = self.tokenizer.convert_ids_to_tokens(int(id)) if id >= 0 else None
@@ -298,7 +302,7 @@ class _Page:
 
 def each_with(texts: Sequence[str], context: Context) -> Sequence[str]:
     """The context of each text, from one for all or one for each."""
-    if isinstance(context, str) or not isinstance(context, Sequence):  # the latter is refused with all that is no text
+    if isinstance(context, str | bytes) or not isinstance(context, Sequence):  # all but the first are refused later
         return [context] * len(texts)
     if len(context) != len(texts):
         raise BesagError(

@@ -115,9 +115,10 @@ class Network:
                 f"{self.title} has no head that gives every place a logit for each of the {self.vocabulary.size} "
                 f"tokens of its tokenizer: {USABLE}"
             )
-        if logits.isnan().any():
+        if bool((logits.isnan() | logits.isposinf()).any()):
             advice = "its weights are broken" if self.dtype == torch.float32 else "try dtype='float32'"
-            raise BesagError(f"{self.title} answers with numbers that are no numbers (NaN) in {self.dtype}: {advice}")
+            found = "numbers that are no numbers (NaN)" if logits.isnan().any() else "infinite logits (+∞)"
+            raise BesagError(f"{self.title} answers with {found} in {self.dtype}: {advice}")
         return logits
 
     def _cut(self, probe: Tensor, logits: Tensor) -> tuple[Reader, Callable[[Tensor], Tensor], Tensor]:

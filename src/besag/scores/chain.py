@@ -65,7 +65,9 @@ class Chain(Method):
             return everything[0]
         log_probs = np.stack([parts.log_probs for parts in everything])  # (orders, B, n)
         totals = log_probs.sum(-1)
-        mixture = np.logaddexp.reduce(totals) - np.log(self.orders) - totals.mean(0)  # (B,), ≥ 0 by Jensen
+        possible = ~np.isneginf(totals).all(0)  # (B,) in any order; where it is not, there is nothing to add to −∞
+        mean = np.where(possible, totals.mean(0), 0.0)
+        mixture = np.where(possible, np.logaddexp.reduce(totals) - np.log(self.orders), 0.0) - mean  # ≥ 0 by Jensen
         return Parts(log_probs.mean(0), extra={"mixture": mixture})
 
     def _times(self, size: int, number: int) -> Ints:
