@@ -19,7 +19,6 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "scores/elbo.py",
             "scores/pll.py",
             "scores/registry.py",
-            "scores/scoring.py",
             "scores/unmasked.py",
             "scores/whole_word.py",
             "scores/word_l2r.py",

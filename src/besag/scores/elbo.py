@@ -90,5 +90,6 @@ def _standard_error(values: Floats, stratum: Ints, weight: Floats) -> Floats:
     variance = np.zeros(len(values))
     for number in range(int(stratum.max()) + 1):
         inside = stratum == number
-        variance += weight[inside][0] ** 2 * inside.sum() * values[:, inside].var(1, ddof=1)
+        with np.errstate(invalid="ignore"):  # of a text of probability 0, nan: its −∞ is no estimate
+            variance += weight[inside][0] ** 2 * inside.sum() * values[:, inside].var(1, ddof=1)
     return np.sqrt(variance)
