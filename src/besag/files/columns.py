@@ -54,6 +54,12 @@ def text(values: Mapping[str, object], column: str, where: str) -> str:
     return check_text(found or "", where)
 
 
+def context(values: Mapping[str, object], column: str, where: str) -> str | None:
+    """The text in a column of a row that may lack it: None where it is missing, null or no text."""
+    found = _follow(values, column, where)
+    return found if isinstance(found, str) else None
+
+
 def check_text(found: str, where: str) -> str:
     """JSON can say what no encoding can write."""
     if not found.isascii() and any("\ud800" <= symbol <= "\udfff" for symbol in found):
