@@ -169,6 +169,7 @@ WHOLE: dict[str, str] = {  # tests of no one file
     "test_house_rules.py": "the linter of house rules",
     "test_docstrings.py": "what public verbs say of themselves",
     "test_notebooks.py": "the notebooks of the documentation",
+    "test_threads.py": "what threads could share, in all rooms",
     "test_peers.py": "the same numbers as others",
     "test_public.py": "what is public",
     "test_walks.py": "the walks in docs/architecture.md",

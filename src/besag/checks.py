@@ -8,6 +8,7 @@ from numbers import Real
 import numpy as np
 
 from besag.errors import BesagError, quoted
+from besag.noise import LEAST_SEED, MOST_SEED
 
 
 def is_whole(value: object, least: int = 1) -> bool:
@@ -30,6 +31,11 @@ def whole_number(value: object, name: str, least: int = 1, right: str = "", most
     if most is not None and value > most:
         raise BesagError(f"{name}={quoted(value)}: give at most {most:,}")
     return int(value)
+
+
+def seed(value: object) -> int:
+    """A seed of noise: a whole number of 64 bits."""
+    return whole_number(value, "seed", least=LEAST_SEED, right="give a whole number of at most 64 bits", most=MOST_SEED)
 
 
 def number(value: object, name: str, least: float = -math.inf, most: float = math.inf) -> float:

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 
 _MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _KEY_STEPS = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+LEAST_SEED, MOST_SEED = -(2**63), 2**64 - 1
 _LOW, _WORD = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
@@ -40,9 +41,12 @@ def uniform(seed: int, *counters: ArrayLike) -> NDArray[np.float64]:
     if not 1 <= len(counters) <= 4:
         raise ValueError(f"noise takes one to four counters, not {len(counters)}")
     try:
-        seed = operator.index(seed) & ((1 << 64) - 1)
+        whole = operator.index(seed)
     except TypeError:
-        raise BesagError(f"seed={seed!r}: give a whole number") from None
+        raise BesagError(f"seed={quoted(seed)}: give a whole number") from None
+    if not LEAST_SEED <= whole <= MOST_SEED:  # a part would be cut off, and two seeds be the same
+        raise BesagError(f"seed={quoted(seed)}: give a whole number of at most 64 bits")
+    seed = whole & MOST_SEED
     words = np.broadcast_arrays(*(np.asarray(c, dtype=np.uint64) & _LOW for c in counters))
     padded: Any = (*words, *[np.zeros_like(words[0])] * (4 - len(words)))
     first, second, _, _ = philox((seed & 0xFFFFFFFF, seed >> 32), padded)

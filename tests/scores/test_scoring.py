@@ -10,9 +10,10 @@ import besag
 from besag.conditionals.contract import Questions
 from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
+from besag.engine import Engine
 from besag.errors import BesagError
 from besag.language_model import LanguageModel
-from besag.scores import METHODS
+from besag.scores import METHODS, LengthModel
 
 TEXTS = ["The cats sleep on the mat.", "The dogs sleep on the mat.", "Dogs bark"]
 MASKED = [name for name, method in METHODS.items() if method.sees == "both"]
@@ -129,3 +130,51 @@ def test_a_separator_that_holds_no_character_is_no_text(text):
 def test_a_symbol_that_looks_like_a_separator_is_a_symbol():
     lm = besag.load(Table([[0.25, 0.25], [0.4, 0.1]], symbols=["▁", "a"]), progress=False)
     assert lm.score("▁ ▁").status == "ok"
+
+
+HUGE = 10**5000  # more digits than Python writes
+HOSTILE = [0, -1, 10**9, 10**30, HUGE, float("nan"), float("inf"), "many", "", None, True, [1], {}, 1.5, b"1"]
+
+ALLOWED = {"batch_tokens": (10**9, None), "candidates=.*list": (None, [1]), "n": (10**9,), "height": (0,)}
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize(
+    ("name", "ask"),
+    [
+        ("orders", lambda lm, value: lm.score("s0 s1", "chain", order="random", orders=value)),
+        ("samples", lambda lm, value: lm.score("s0 s1", "elbo", samples=value)),
+        ("candidates", lambda lm, value: lm.score("s0 s1", "ag_chain", candidates=value)),
+        ("batch_tokens", lambda lm, value: Engine(lm.conditionals, batch_tokens=value)),
+        ("base", lambda lm, value: lm.score("s0 s1", base=value)),
+        ("base", lambda lm, value: lm.marginals("s0 s1", base=value)),
+        ("candidates=.*list", lambda lm, value: lm.marginals("s0 s1", candidates=value)),
+        ("n", lambda lm, value: LengthModel.fit([3]).log_prob(value)),
+        ("height", lambda lm, value: LengthModel.fit([3]).quantile(value)),
+    ],
+)
+def test_counts_have_bounds_that_are_told(name, ask, value):
+    lm = besag.load(Table.random(3, 2), progress=False)
+    if any(type(value) is type(one) and value == one for one in ALLOWED.get(name, ())):
+        ask(lm, value)
+        return
+    with pytest.raises(BesagError, match=name) as refusal:
+        ask(lm, value)
+    assert len(str(refusal.value)) < 500
+
+
+@pytest.mark.parametrize("value", [*HOSTILE[3:], 2**64, -(2**63) - 1], ids=range(len(HOSTILE) - 1))
+@pytest.mark.parametrize(("method", "more"), [("chain", {"order": "random"}), ("elbo", {}), ("ag_chain", {})])
+def test_a_seed_is_a_whole_number_of_64_bits(method, more, value):
+    lm = besag.load(Table.random(3, 2), progress=False)
+    with pytest.raises(BesagError, match="seed="):
+        lm.score("s0 s1", method, seed=value, **more)
+    for seed in (-1, 0, 2**64 - 1):
+        assert lm.score("s0 s1", method, seed=seed, **more).status == "ok"
+
+
+@pytest.mark.parametrize("value", [-1, 10**30, HUGE, 1.5, None, True], ids=range(6))
+def test_an_id_that_is_none_is_refused_as_a_candidate(value):
+    lm = besag.load(Table.random(3, 2), progress=False)
+    with pytest.raises(BesagError, match="candidate"):
+        lm.marginals("s0 s1", [value])

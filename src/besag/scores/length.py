@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from besag.checks import whole_number
+from besag.checks import number, whole_number
 from besag.errors import BesagError
 from besag.files.whole import write_whole
 
@@ -78,6 +78,7 @@ class LengthModel:
 
     def quantile(self, height: float) -> int:
         """The smallest n with P(at most n tokens) ≥ height, for a height in (0, 1): a draw, where height is noise."""
+        height = number(height, "height", least=0.0, most=1.0)
         n, below = 1, math.exp(self.log_prob(1))
         while below < height and n < MOST:
             n += 1
@@ -136,7 +137,7 @@ class LengthModel:
 
 
 def _checked(n: int) -> int:
-    return whole_number(n, "n", right="a length is a whole number of tokens, at least 1")
+    return whole_number(n, "n", right="a length is a whole number of tokens, at least 1", most=2**62)
 
 
 def _log_negative_binomial(n: int, shape: float, mean: float) -> float:

@@ -20,7 +20,7 @@ from besag.batches import NotFinite
 from besag.checks import is_whole
 from besag.conditionals.contract import Conditionals, gives_zeros, require_both_sides
 from besag.engine import Engine, Idle, Plan
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.joints.candidates import Kind, outcome_ids
 from besag.places.places import find
 from besag.places.positions import Position
@@ -206,11 +206,12 @@ def _nothing(width: int) -> dict[str, Any]:
 def _named(candidates: Named | None) -> tuple[str | int, ...] | None:
     if candidates is None:
         return None
-    if isinstance(candidates, str) or not isinstance(candidates, Sequence | np.ndarray) or not len(candidates):
-        raise BesagError(f"candidates={candidates!r}: give a list of words or token ids, or None for the vocabulary")
+    if isinstance(candidates, str | bytes) or not isinstance(candidates, Sequence | np.ndarray) or not len(candidates):
+        right = "give a list of words or token ids, or None for the vocabulary"
+        raise BesagError(f"candidates={quoted(candidates)}: {right}")
     for one in candidates:
-        if not isinstance(one, str) and not is_whole(one, 0):
-            raise BesagError(f"candidates={candidates!r}: {one!r} is neither a word nor the id of a token")
+        if not isinstance(one, str) and not (is_whole(one, 0) and one < 2**31):
+            raise BesagError(f"candidates={quoted(candidates)}: {quoted(one)} is neither a word nor the id of a token")
     return tuple(candidates)
 
 
