@@ -26,9 +26,9 @@ THREADS = 8
 
 @pytest.fixture(autouse=True)
 def eager_threads() -> Iterator[None]:
-    """Threads that take turns a thousand times as often as usual."""
+    """Threads that take turns fifty times as often as usual."""
     before = sys.getswitchinterval()
-    sys.setswitchinterval(5e-6)
+    sys.setswitchinterval(1e-4)
     yield
     sys.setswitchinterval(before)
 
@@ -103,17 +103,19 @@ def test_eight_threads_are_told_what_one_is_told_by_a_network():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", [Table.random(3, 4), OneBuffer()], ids=["table", "one buffer"])
-def test_a_thousand_calls_in_eight_threads_exactly(law):
-    assert differing(besag.load(law, progress=False), ["s0", "s1", "s2"], 1000) == []
+@pytest.mark.timeout(900)
+def test_a_thousand_calls_in_eight_threads_exactly():
+    assert differing(besag.load(Table.random(3, 4), progress=False), ["s0", "s1", "s2"], 1000) == []
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_thousand_calls_in_eight_threads_by_a_network():
     assert differing(network(), WORDS, 1000, 1e-4) == []
 
 
 @pytest.mark.gpu
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 def test_a_thousand_calls_in_eight_threads_on_cuda():
     lm = network("cuda")
