@@ -79,6 +79,7 @@ class LengthModel:
 
     def quantile(self, height: float) -> int:
         """The smallest n with P(at most n tokens) ≥ height, for a height in (0, 1): a draw, where height is noise."""
+        height = number(height, "height", least=0.0, most=1.0)
         n, below = 1, math.exp(self.log_prob(1))
         while below < height and n < MOST:
             n += 1
@@ -142,7 +143,7 @@ class LengthModel:
 
 
 def _checked(n: int) -> int:
-    return whole_number(n, "n", right="a length is a whole number of tokens, at least 1")
+    return whole_number(n, "n", right="a length is a whole number of tokens, at least 1", most=2**62)
 
 
 def _log_negative_binomial(n: int, shape: float, mean: float) -> float:
