@@ -50,7 +50,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "samplers/test_conformance.py",
         "the contract of all kernels, and what their steps are made of",
-        ("samplers/drawing.py", "samplers/kernel.py", "samplers/kernels/decoding.py"),
+        ("samplers/kernel.py", "samplers/kernels/decoding.py"),
     ),
     (
         "constraints/test_propagation.py",

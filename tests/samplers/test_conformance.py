@@ -18,12 +18,13 @@ from tests.laws import Counting
 from tests.samplers.enumerated import MOVES
 from tests.samplers.exact import Hashed, Incompatible, blank, text_canvas
 
+import besag
 from besag.conditionals.contract import Conditionals
 from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
 from besag.engine import Engine
 from besag.errors import BesagError
-from besag.samplers import KERNELS, Canvas, Noise, kernel
+from besag.samplers import KERNELS, Canvas, Noise, drawing, kernel
 from besag.samplers.drawing import Drawing
 from besag.samplers.kernels.ordered import ORDERS
 from besag.samplers.run import restore, save, walk
@@ -228,17 +229,52 @@ def test_a_saved_state_goes_on_as_if_nothing_had_happened(name, way, tmp_path):
 # ---- what is refused
 
 
-class Broken(Hashed):
-    """Answers with NaN, as a network in half precision may."""
+UNSOUND = {
+    "NaN": lambda logits: logits * float("nan"),
+    "one NaN": lambda logits: logits.index_fill(1, torch.tensor([1]), float("nan")),
+    "+inf": lambda logits: logits.index_fill(1, torch.tensor([1]), torch.inf),
+    "+inf where nothing may stand": lambda logits: logits.index_fill(1, torch.tensor([4]), torch.inf),
+    "nothing possible": lambda logits: logits.index_fill(1, torch.arange(3), -torch.inf),
+}
+
+
+class Unsound(Hashed):
+    """Answers with no law, as a broken network may, and cannot be asked about tokens that it was not taught.
+
+    Its head has two more than it knows, as many networks have.
+    """
+
+    name = "unsound"
+
+    def __init__(self, spoilt):
+        super().__init__(5)
+        self.spoilt = spoilt
+
+    def rows(self, questions):
+        if bool(torch.isin(questions.ids, torch.tensor([3, 4])).any()):
+            raise IndexError("index out of range in self")
+        return super().rows(questions)
 
     def head(self, rows):
-        return rows * float("nan")
+        return self.spoilt(rows)
 
 
+@pytest.mark.parametrize("spoilt", UNSOUND)
 @pytest.mark.parametrize(("name", "way"), CASES)
-def test_nan_is_never_silent(name, way):
+def test_an_answer_that_is_no_law_is_told_and_where(name, way, spoilt):
+    canvas = ragged(torch.tensor([True, True, True, False, False]))
+    canvas = canvas._replace(ids=canvas.ids.where(canvas.ids != 3, 5), mask_id=5)
+    with pytest.raises(BesagError, match=r"'unsound' answered with NaN in torch.float64 at token [0-3] \(or \+inf"):
+        run(name, way, Unsound(UNSOUND[spoilt]), canvas, seed=1)
+
+
+def test_nobody_is_shown_what_came_of_nan(monkeypatch):
+    """Also where answers are looked at now and then only, as on a device that must not be waited for."""
+    monkeypatch.setattr(drawing, "answered", lambda engine, questions, reduce: engine.ask(questions, reduce))
+    lm, shown = besag.load(Unsound(UNSOUND["NaN"]), progress=False), []
     with pytest.raises(BesagError, match="answered with NaN"):
-        run(name, way, Broken(3), ragged(), seed=1)
+        lm.sample("[MASK] [MASK]", "ordered", watch=lambda step, chains, texts: shown.append(step))
+    assert shown == [0]
 
 
 @pytest.mark.parametrize("name", NAMES)

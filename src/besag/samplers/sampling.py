@@ -160,6 +160,8 @@ class _Run:
         canvas = self.sheet.canvas(self.engine.conditionals, len(numbers), self.allowed)
         begun = file.begin(lambda: self.kernel.init(self.engine, self.noise, canvas)) if file else None
         for state, info in walk(self.engine, self.kernel, canvas, self.noise, steps, begun):
+            if file or watch is not None:
+                self.engine.check()  # nobody is shown what came of NaN
             texts = partial(_texts, self.sheet, state.ids)
             self.trace.add(state, info)
             if file and state is not begun:

@@ -48,7 +48,7 @@ from besag.places.reading import read
 from besag.reductions import Chunk
 from besag.results.status import Status
 from besag.results.words import counted, dtype_name, number
-from besag.samplers.drawing import Drawing, sample
+from besag.samplers.drawing import Drawing, law_of, sample
 from besag.samplers.editing.augmented import Augmentation, Augmented, Change
 from besag.samplers.editing.states import RANDOM, WithStates, ask_mean, common, cosine, has_states
 from besag.samplers.sheet import allowed_tokens
@@ -360,10 +360,11 @@ class Refill:
         usable = torch.ones_like(logits, dtype=torch.bool) if self.allowed is None else self.allowed.expand_as(logits)
         without = usable.scatter(1, forbidden.clamp(min=0)[:, None], False)
         forbids = (forbidden >= 0) & (without & (logits > -torch.inf)).any(1)
-        law = self.drawing.law(logits, torch.where(forbids[:, None], without, usable))
+        law = law_of(chunk, self.drawing, torch.where(forbids[:, None], without, usable))
         token = sample(law, chunk.uniform)
         return {
             "token": token,
+            "law": law.gather(1, token[:, None])[:, 0],  # NaN where there is none, which the engine refuses
             "log_prob": log_probs.gather(1, token[:, None])[:, 0],
             "target": log_probs.gather(1, other[:, None])[:, 0],
         }

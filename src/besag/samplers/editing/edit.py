@@ -56,7 +56,7 @@ from besag.results.result import Presented
 from besag.results.status import Status
 from besag.results.tables import raw, wrapped
 from besag.results.words import counted, passes
-from besag.samplers.drawing import Drawing
+from besag.samplers.drawing import Drawing, law_of
 from besag.samplers.editing.gumbel import gumbel, hindsight, mixed
 from besag.samplers.editing.rewrite import Changes, Rewrite, encode, free_places
 from besag.samplers.sheet import allowed_tokens
@@ -347,4 +347,4 @@ class _Law:
     allowed: Tensor | None = field(compare=False)  # (V,) the same for all plans of an engine, so that they pool
 
     def __call__(self, chunk: Chunk) -> Mapping[str, Tensor]:
-        return {"law": Drawing(self.temperature).law(chunk.per_ask(chunk.logits), self.allowed)}
+        return {"law": law_of(chunk, Drawing(self.temperature), self.allowed)}

@@ -32,7 +32,7 @@ from besag.engine import Engine
 from besag.errors import BesagError
 from besag.joints.small_tables import arnold_gokhale
 from besag.reductions import Chunk
-from besag.samplers.drawing import Drawing, allowed_at, sample
+from besag.samplers.drawing import Drawing, allowed_at, answered, law_of, sample
 
 
 class PairLaws(NamedTuple):
@@ -123,7 +123,8 @@ def _candidates(
 ) -> tuple[Tensor, Tensor]:
     """(N, 2, k) the likeliest tokens of both places, both hidden, likeliest first, and their log-probabilities."""
     row = torch.arange(len(place)).repeat_interleave(2)
-    kept = engine.ask(Questions(hide, row, place.flatten()), _Look("law", drawing, place.flatten(), allowed, k))
+    kept = answered(engine, Questions(hide, row, place.flatten()), _Look("law", drawing, place.flatten(), allowed, k))
+    engine.check()  # of a law that is none the likeliest tokens may be such as the network does not know
     tokens, law = (kept[name].view(-1, 2, kept[name].shape[1]) for name in ("tokens", "law"))
     return tokens, law.to(_home(law.device)).double()
 
@@ -141,7 +142,7 @@ def _given(
     uncut = replace(drawing, top_k=None, top_p=None)
     questions = Questions(sequences.flatten(0, 2), torch.arange(len(asked)), asked, wanted)
     looks = [_Look("whole", uncut, asked, allowed), _Look("cut", drawing, asked, allowed)]
-    kept = engine.ask(questions, looks[: 1 if drawing == uncut else 2])
+    kept = answered(engine, questions, looks[: 1 if drawing == uncut else 2])
     found = []
     for name in ("whole", "cut"):
         law = kept.get(name, kept["whole"])
@@ -175,7 +176,7 @@ class _Look:
 
     def __call__(self, chunk: Chunk) -> dict[str, Tensor]:
         allowed = allowed_at(self.allowed, self.place[chunk.asks], chunk.logits.device)
-        law = self.drawing.law(chunk.per_ask(chunk.logits), allowed)  # (m, V)
+        law = law_of(chunk, self.drawing, allowed)  # (m, V)
         if self.k is not None:
             likeliest = law.topk(self.k)
             return {self.name: likeliest.values, "tokens": likeliest.indices}

@@ -32,7 +32,7 @@ from besag.conditionals.contract import Questions
 from besag.engine import Engine
 from besag.errors import BesagError, nearest
 from besag.reductions import Chunk
-from besag.samplers.drawing import Drawing, allowed_at, draw
+from besag.samplers.drawing import Drawing, allowed_at, answered, draw, law_of
 from besag.samplers.kernels.pair_law import pair_laws
 
 Measure = Literal["kl", "tv"]
@@ -94,7 +94,7 @@ def change(
         pair = here[:, :, None] & here[:, None] & ~torch.eye(length, dtype=torch.bool)
         row, first, second = pair.nonzero(as_tuple=True)  # (P,) each, sorted by chain and first place
         looks = _Moved(measure, drawing, second, allowed, sequence[row, second], before.row)
-        moved = engine.ask(Questions(revealed, sequence[row, first], second), looks)["moved"]
+        moved = answered(engine, Questions(revealed, sequence[row, first], second), looks)["moved"]
         index = chains[row].to(device), first.to(device), second.to(device)
         strength.index_put_(index, moved.to(strength.dtype))
     return Dependence((strength + strength.mT) / 2, (number + 1) * (number > 1))
@@ -177,8 +177,7 @@ class _Moved:
 
     def __call__(self, chunk: Chunk) -> dict[str, Tensor]:
         device, asks = chunk.logits.device, chunk.asks
-        allowed = allowed_at(self.allowed, self.place[asks], device)
-        after = self.drawing.law(chunk.per_ask(chunk.logits), allowed)  # (m, V)
+        after = law_of(chunk, self.drawing, allowed_at(self.allowed, self.place[asks], device))  # (m, V)
         before = self.before[self.which[asks].to(device)]
         if self.measure == "tv":
             return {"moved": (after.exp() - before.exp()).abs().sum(1) / 2}

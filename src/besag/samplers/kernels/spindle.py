@@ -52,7 +52,7 @@ from besag.errors import BesagError
 from besag.masks.token_schedules import curvatures
 from besag.noise import Sampling
 from besag.reductions import Chunk
-from besag.samplers.drawing import Drawing, allowed_at, sample
+from besag.samplers.drawing import Drawing, allowed_at, answered, law_of, sample
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.decoding import hidden_at_first, most_hidden, never_the_mask, refuse_nothing_hidden
 from besag.samplers.kernels.schedules import checked_grid
@@ -131,7 +131,7 @@ class Spindle(Kernel):
             uniform=noise.asks(Sampling.DRAW, 0, row, place),
         )  # fmt: skip
         shown = state.ids[busy.to(state.ids.device)]
-        kept = engine.ask(Questions(shown, (busy.cumsum(0) - 1)[row], place), jump)
+        kept = answered(engine, Questions(shown, (busy.cumsum(0) - 1)[row], place), jump)
         at = torch.full_like(state.threshold, self.grid, dtype=torch.long).index_put((row, place), kept["at"].cpu())
         mean = torch.zeros_like(state.threshold).index_put((row, place), kept["mean"].cpu().double())
         made = at.amin(1).where(busy, state.made)  # (C,)
@@ -173,8 +173,7 @@ class _Jump:
 
     def __call__(self, chunk: Chunk) -> dict[str, Tensor]:
         asks, device = chunk.asks, chunk.logits.device
-        allowed = allowed_at(self.allowed, self.place[asks], device)
-        law = self.drawing.law(chunk.per_ask(chunk.logits), allowed)  # (m, V)
+        law = law_of(chunk, self.drawing, allowed_at(self.allowed, self.place[asks], device))  # (m, V)
         bend = self.bend.to(law)
         mean = (law.exp() * bend).sum(-1)  # (m,)
         at = self._fallen(mean.cpu().double(), self.made[asks], self.threshold[asks])
