@@ -128,13 +128,11 @@ class Batches:
             return host.copy_(tensor, non_blocking=True)
         return tensor.cpu()
 
-    def nan(self, place: int | None = None) -> BesagError:
-        """What is told of an answer that is no number; `place` where a draw was wanted."""
+    def nan(self) -> BesagError:
         network = self.conditionals
-        where = "" if place is None else f" at token {place} (or +inf, or no probability for what may stand there)"
         return BesagError(
-            f"{network.name!r} answered with NaN in {network.dtype}{where}: its weights are broken or overflow this "
-            "precision (try dtype='float32')" + ("" if place is None else ", or the text around it is impossible")
+            f"{network.name!r} answered with NaN in {network.dtype}: its weights are broken or overflow this "
+            "precision (try dtype='float32')"
         )
 
 

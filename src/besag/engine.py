@@ -59,8 +59,7 @@ class Engine(Batches):
         super().__init__(conditionals, batch_tokens)
         self.progress = progress
         self.steady = False  # groups depend on what is asked alone, not on how fast the device is: the same bytes again
-        # of a NaN seen by `ask`: its place, plus one; on CUDA just one, since places do not travel there for this alone
-        self._doubt = torch.zeros((), dtype=torch.int64, device=conditionals.device)
+        self._doubt = torch.zeros((), dtype=torch.int32, device=conditionals.device)  # NaNs seen by `ask`
 
     def answer(self, questions: Questions, reduce: Reduction | Sequence[Reduction]) -> Answers:
         """Answer one set of questions now."""
@@ -177,23 +176,17 @@ class Engine(Batches):
                         whole = answers.setdefault(key, value.new_empty(len(questions.row), *value.shape[1:]))
                         whole[asks] = value
                     if value.is_floating_point():
-                        self._suspect(value, questions.place[asks])
+                        self._doubt.add_(value.isnan().any())
 
         self.in_batches(np.full(count, length), run)
         return answers
 
     def check(self) -> None:
         """Refuse to go on if anything answered by `ask` since the last check was NaN."""
-        doubt = int(self._doubt)
+        doubtful = bool(self._doubt)
         self._doubt.zero_()
-        if doubt:
-            raise self.nan(None if self.on_cuda else doubt - 1)
-
-    def _suspect(self, value: Tensor, place: Tensor) -> None:
-        """Remember a place (m,) whose answer (m, …) is NaN, without waiting for the device."""
-        strange = value.isnan().reshape(len(value), -1).any(1)
-        number = strange.long() if self.on_cuda else strange.cpu() * (place + 1)
-        torch.maximum(self._doubt, number.amax().to(self._doubt.device), out=self._doubt)
+        if doubtful:
+            raise self.nan()
 
     def launch(self, group: Group) -> _Flight:
         """Run a group and start its answers on the way to the host."""

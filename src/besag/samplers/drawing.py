@@ -112,7 +112,17 @@ def answered(engine: Engine, questions: Questions, reduce: Reduction | Sequence[
     """
     kept = engine.ask(questions, reduce)
     if engine.conditionals.device.type == "cpu":
-        engine.check()
+        try:
+            engine.check()
+        except BesagError as problem:
+            values = [
+                value.isnan().reshape(len(value), -1).any(1) for value in kept.values() if value.is_floating_point()
+            ]
+            [place, *_] = [*questions.place[torch.stack(values).any(0)].tolist(), "any"]
+            raise type(problem)(
+                f"{problem}. It was asked about token {place}, and a draw needs an answer without NaN and +inf that "
+                "gives some token that may stand there a probability."
+            ) from problem
     return kept
 
 
