@@ -119,3 +119,14 @@ def test_what_cannot_be_is_said_to_be_so(run: Run) -> None:
     result = run("sample", "The [MASK] sat.", "--require", "sea", "-k", "ordered")
     assert result.exit_code == 2
     assert "a search of its own" in result.stderr
+
+
+def test_live_without_a_terminal_is_told(run):
+    found = run("sample", "The [MASK].", "--kernel", "ordered", "--chains", 1, "--live")
+    assert found.exit_code == 0
+    assert "--live is left out: stderr is no terminal" in found.stderr
+
+
+def test_a_search_that_says_the_same_in_all_chains_says_so(run):
+    found = run("sample", "The [MASK].", "--kernel", "mask_predict", "--chains", 2)
+    assert "1 DIFFERENT TEXT IN 2 CHAINS" in found.stderr

@@ -184,14 +184,17 @@ def sample(
     canvas.check()
     recorded.check(output.output)
     options = method.of_kernel()  # a wrong name is told before anything is loaded
-    progress = False if recorded.live else run.progress
+    live = recorded.live and sys.stderr.isatty()
+    if recorded.live and not live:
+        say("--live is left out: stderr is no terminal, and chains are shown on one")
+    progress = False if live else run.progress
     wanted = kept.wanted()
     if wanted:
         _refuse_beside_constraints(text, canvas, method, recorded)
         return _solve(model.load(progress), wanted, text, canvas, method, kept.budget, out)
     lm = model.load(progress)
     try:
-        found = _run(lm, text, canvas, method, options, recorded)
+        found = _run(lm, text, canvas, method, options, recorded, live)
     except KeyboardInterrupt:
         if recorded.record is None or not Path(f"{recorded.record}.state").exists():
             raise
@@ -210,11 +213,12 @@ def _run(
     method: KernelOptions,
     options: dict[str, Any],
     recorded: RecordOptions,
+    live: bool,
 ) -> Chain:
     with ExitStack() as stack:
         return lm.sample(
             text, method.kernel, chains=method.chains, steps=method.steps, seed=method.seed, every=recorded.every,
-            record=recorded.record, resume=recorded.resume, watch=Watched(stack) if recorded.live else None,
+            record=recorded.record, resume=recorded.resume, watch=Watched(stack) if live else None,
             **canvas.of_sample(lm), **options,
         )  # fmt: skip
 

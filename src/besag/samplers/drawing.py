@@ -115,15 +115,18 @@ def answered(engine: Engine, questions: Questions, reduce: Reduction | Sequence[
         try:
             engine.check()
         except BesagError as problem:
-            values = [
-                value.isnan().reshape(len(value), -1).any(1) for value in kept.values() if value.is_floating_point()
-            ]
-            [place, *_] = [*questions.place[torch.stack(values).any(0)].tolist(), "any"]
             raise type(problem)(
-                f"{problem}. It was asked about token {place}, and a draw needs an answer without NaN and +inf that "
-                "gives some token that may stand there a probability."
+                f"{problem}. It was asked about token {_unsound(questions, kept)}, and a draw needs an answer without "
+                "NaN and +inf that gives some token that may stand there a probability."
             ) from problem
     return kept
+
+
+def _unsound(questions: Questions, kept: dict[str, Tensor]) -> int:
+    """The first place whose answer is NaN."""
+    values = [value.reshape(len(value), -1) for value in kept.values() if value.is_floating_point()]
+    strange = torch.stack([value.isnan().any(1) for value in values]).any(0)  # (M,)
+    return int(questions.place[int(strange.long().argmax())])
 
 
 def law_of(chunk: Chunk, drawing: Drawing, allowed: Tensor | None, heat: Tensor | None = None) -> Tensor:

@@ -34,6 +34,7 @@ from torch import Tensor
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.noise import Sampling
+from besag.results.words import counted
 from besag.samplers.drawing import Drawing, draw
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, register
 from besag.samplers.kernels.pair_law import PairLaws, pair_laws
@@ -80,8 +81,8 @@ class BlockGibbs(Kernel):
         fewest = int(canvas.free.sum(1).min())
         if fewest < self.size:
             raise BesagError(
-                f"size={self.size}: a block cannot be larger than the {fewest} free "
-                f"{'place' if fewest == 1 else 'places'} of a text; give size={fewest}, or a text with more masks"
+                f"size={self.size}: a block cannot be larger than the {counted(fewest, 'free place')} "
+                f"of a text; give size={fewest}, or a text with more masks"
             )
 
     def step(self, engine: Engine, noise: Noise, state: State) -> tuple[State, Info]:

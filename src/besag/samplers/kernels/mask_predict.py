@@ -30,8 +30,9 @@ from torch import Tensor
 
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.results.words import counted
 from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, changes, refuse_no_places, register
-from besag.samplers.kernels.decoding import Pick, drawing, fill, foremost
+from besag.samplers.kernels.decoding import SEARCH, Pick, drawing, fill, foremost
 
 USUAL = 10  # iterations in the paper
 
@@ -61,6 +62,10 @@ class MaskPredict(Kernel):
     top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
+    @property
+    def effective_law(self) -> str:
+        return SEARCH if self.pick == "argmax" else self.law
+
     def __post_init__(self) -> None:
         if self.iterations is not None and self.iterations < 1:
             raise BesagError(f"iterations={self.iterations!r}: make at least 1, which predicts every place once")
@@ -71,8 +76,8 @@ class MaskPredict(Kernel):
         fewest = int(canvas.free.sum(1).min())
         if self.iterations is not None and self.iterations > fewest:
             raise BesagError(
-                f"mask_predict with iterations={self.iterations} and {fewest} free place{'s'[: fewest > 1]}: fewer "
-                f"places are predicted anew each time, so make at most one iteration a place: iterations={fewest} or "
+                f"mask_predict with iterations={self.iterations} and {counted(fewest, 'free place')}: fewer places "
+                f"are predicted anew each time, so make at most one iteration a place: iterations={fewest} or "
                 "less"
             )
 

@@ -36,7 +36,7 @@ from besag.engine import Engine
 from besag.errors import BesagError
 from besag.noise import Sampling
 from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, changes, register
-from besag.samplers.kernels.decoding import Pick, drawing, fill, foremost
+from besag.samplers.kernels.decoding import SEARCH, Pick, drawing, fill, foremost
 
 
 class RefineState(NamedTuple):
@@ -68,6 +68,10 @@ class Refine(Kernel):
     temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
     top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
+
+    @property
+    def effective_law(self) -> str:
+        return SEARCH if self.pick == "argmax" and self.start != "noise" else self.law
 
     def __post_init__(self) -> None:
         if self.iterations < 1:
