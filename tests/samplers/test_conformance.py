@@ -5,6 +5,7 @@ A new kernel is found by its registration. Give it a row in `WAYS` for every opt
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
 from typing import Any
 
@@ -309,6 +310,42 @@ def test_draws_that_make_no_sense(name, options, told):
     needed = {"pick": "sample"} if "pick" in {field.name for field in fields(KERNELS[name])} else {}
     with pytest.raises(BesagError, match=told):
         kernel(name, **needed, **options)
+
+
+HOSTILE = [0, -1, 10**9, 10**30, 10**400, math.nan, math.inf, -math.inf, 1e-300, -0.5, "x", "", None, True, [],
+           [1, 2, 3], [10**30] * 3, ["x"], {}]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "way"), [(name, WAYS.get(name, [{}])[0]) for name in NAMES])
+def test_every_option_is_taken_or_refused_in_words_whatever_is_said(name, way):
+    """And what is taken runs to an end, without NaN."""
+    for option in fields(KERNELS[name]):
+        for value in HOSTILE:
+            law = law_for(name, way, 1)
+            try:
+                told = run(name, {**way, option.name: value}, law, ragged(), seed=1)
+            except BesagError:
+                continue
+            assert not any(more.isnan().any() for _, info in told[1:] for more in info.more.values()), option.name
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "told"),
+    [
+        ("ancestral", {"grid": 10**9}, "grid=1000000000: give at most 100,000"),
+        ("block_gibbs", {"candidates": 10**9}, "candidates=1000000000: give at most 1,024"),
+        ("grouped", {"size": 10**30}, "size=1000000000000000000000000000000: give at most 1,048,576"),
+        ("refine", {"iterations": 10**9}, "iterations=1000000000: give at most 100,000,000"),
+        ("tempering", {"rungs": 10**9}, "rungs=1000000000: give at most 1,024"),
+        ("semi_ar", {"window": 10**9}, "window=1000000000: give at most"),
+        ("adaptive", {"reach": math.inf}, "reach=inf: give the number of places"),
+        ("entropy_bound", {"bound": math.inf}, "bound=inf: give nats"),
+        ("metropolis", {"anneal": (4.0, 0.5, 10**9)}, "the steps of anneal=1000000000: give at most"),
+    ],
+)
+def test_counts_have_bounds_that_are_told(name, options, told):
+    with pytest.raises(BesagError, match=told):
+        kernel(name, **options)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 from tests.networks import tiny, vocabulary
+from tests.samplers.exact import Hashed
 
 import besag
 from besag.conditionals.transformer import Transformer
@@ -305,3 +306,22 @@ def test_a_text_that_begins_with_a_quote_begins_with_it(lm, text, free, tokens, 
     ids = sheet.ids.copy()
     ids[list(sheet.at)] = [lm.vocabulary.id(token) for token in tokens]
     assert sheet.write(ids) == written
+
+
+# ---- bounds
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"chains": 10**9}, "chains=1000000000: give at most 1,048,576"),
+        ({"chains": 2**20, "length": 2**10}, "chains=1048576 of .* tokens: all of them together may have"),
+        ({"steps": 10**30}, "steps=1000000000000000000000000000000: give at most"),
+        ({"every": 10**9}, "every=1000000000: give at most"),
+        ({"length": 10**9}, "length=1000000000: give at most 131,072"),
+    ],
+)
+def test_counts_have_bounds_that_are_told(arguments, told):
+    lm = besag.load(Hashed(3), progress=False)
+    with pytest.raises(BesagError, match=told):
+        lm.sample(**{"length": 4, **arguments})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from besag.checks import MOST_COPIES
 from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
 from besag.cli.groups import ModelOptions, OutputOptions, RowsOptions, RunOptions, grouped
@@ -24,7 +25,7 @@ Inputs = Annotated[
     list[str] | None,
     typer.Argument(metavar="INPUT", help="A text, a file, or - for stdin.", show_default=False),
 ]
-Copies = Annotated[int, o.of_method("--copies", min=1, help="Of each text.")]
+Copies = Annotated[int, o.of_method("--copies", min=1, max=MOST_COPIES, help="Of each text.")]
 Share = Annotated[float, o.of_method("--share", help="Of the words that may change, in a round.")]
 Rounds = Annotated[int, o.of_method("--rounds", min=1, help="How often a text is gone through.")]
 Together = Annotated[int, o.of_method("--together", min=1, help="Words hidden at a time.")]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from besag.checks import MOST_CHAINS, MOST_LENGTH, MOST_STEPS
 from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, OutputOptions, RunOptions, grouped
@@ -35,9 +36,11 @@ Template = Annotated[
     typer.Argument(metavar="[TEXT]", help="With one [MASK] or more; or any text with --free.", show_default=False),
 ]
 KernelName = Annotated[str, o.of_method("--kernel", "-k", help="`besag methods` lists them.")]
-Chains = Annotated[int, o.of_method("--chains", "-c", min=1, help="Chains, all run together.")]
-Steps = Annotated[int | None, o.of_method("--steps", min=1, help="If not given: a decoder's own, or 10 a free place.")]
-Length = Annotated[int | None, o.of_method("--length", min=1, help="Tokens to draw from nothing.")]
+Chains = Annotated[int, o.of_method("--chains", "-c", min=1, max=MOST_CHAINS, help="Chains, all run together.")]
+Steps = Annotated[
+    int | None, o.of_method("--steps", min=1, max=MOST_STEPS, help="If not given: a decoder's own, or 10 a free place.")
+]
+Length = Annotated[int | None, o.of_method("--length", min=1, max=MOST_LENGTH, help="Tokens to draw from nothing.")]
 Lengths = Annotated[
     str | None,
     o.of_method("--lengths", help="File of texts, or what `besag lengths` saved, to draw lengths from."),
@@ -52,9 +55,11 @@ Forbid = Annotated[list[str] | None, o.of_method("--forbid", help="A word that m
 Matching = Annotated[str | None, o.of_method("--pattern", help="A regular expression that the whole text matches.")]
 Characters = Annotated[str | None, o.of_method("--characters", metavar="LEAST:MOST", help="Of the whole text.")]
 Words = Annotated[str | None, o.of_method("--words", metavar="LEAST:MOST", help="Of the whole text.")]
-Budget = Annotated[int, o.of_method("--budget", min=1, help="With constraints: forward passes of one search.")]
+Budget = Annotated[
+    int, o.of_method("--budget", min=1, max=MOST_STEPS, help="With constraints: forward passes of one search.")
+]
 Seed = Annotated[int, o.of_method("--seed", help="Of all draws.")]
-Every = Annotated[int | None, o.of_result("--every", min=1, help="--record: keep every so many steps.")]
+Every = Annotated[int | None, o.of_result("--every", min=1, max=MOST_STEPS, help="--record: keep every so many steps.")]
 RecordFile = Annotated[
     str | None, o.of_result("--record", help="File (.jsonl, .parquet) for what the chains say on the way.")
 ]

@@ -20,7 +20,7 @@ from torch import Tensor
 from besag.checks import is_number, whole_number
 from besag.conditionals.contract import Questions
 from besag.engine import Engine
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.hardware import send
 from besag.reductions import Chunk, Reduction, invert
 
@@ -38,13 +38,13 @@ class Drawing:
     def __post_init__(self) -> None:
         if not is_number(self.temperature) or not COLDEST <= self.temperature <= 1 / COLDEST:
             raise BesagError(
-                f"temperature={self.temperature!r}: give a number above 0; 1 draws from the model's own law, and the "
-                "nearer to 0, the more surely the likeliest token is taken"
+                f"temperature={quoted(self.temperature)}: give a number above 0; 1 draws from the model's own law, and "
+                "the nearer to 0, the more surely the likeliest token is taken"
             )
         if self.top_k is not None:
             whole_number(self.top_k, "top_k", right="keep at least 1 token, or None to keep all")
         if self.top_p is not None and (not is_number(self.top_p) or not 0 < self.top_p <= 1):
-            raise BesagError(f"top_p={self.top_p!r}: the share of probability to keep is above 0 and at most 1")
+            raise BesagError(f"top_p={quoted(self.top_p)}: the share of probability to keep is above 0 and at most 1")
 
     @property
     def plain(self) -> bool:

@@ -5,7 +5,7 @@ Noise belongs to a chain by its number, so neither the other chains nor their le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from besag import noise as counters
-from besag.checks import whole_number
+from besag.checks import MOST_CHAINS, MOST_STEPS, whole_number
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
@@ -33,6 +33,7 @@ from besag.samplers.run import Trace, walk
 from besag.samplers.sheet import Sheet, allowed_tokens, blank, template
 from besag.scores import LengthModel
 
+MOST_TOKENS = 2**27  # of all chains together: a gigabyte of ids
 Watch: TypeAlias = Callable[[int, list[int], Callable[[], list[str]]], None]  # the step, chains, and their texts
 Allow: TypeAlias = Callable[[Conditionals, Sheet], Tensor]  # (L, V): which tokens may stand where
 
@@ -76,6 +77,7 @@ def sample(
         else template(conditionals, text, free=free, keep=keep, long=kernel.long)
         for n in np.unique(of).tolist()
     }
+    _refuse_tokens(chains, sheets.values())
     if record is not None and len(sheets) > 1:
         raise BesagError("chains of several lengths cannot be recorded into one file: give one length.")
     if resume and record is None:
@@ -108,14 +110,24 @@ def _kernel(kernel: str | Kernel, options: dict[str, Any]) -> Kernel:
 
 
 def _refuse_numbers(chains: object, steps: object, every: object, seed: object) -> None:
-    whole_number(chains, "chains", right="run at least 1 chain.")
+    whole_number(chains, "chains", right="run at least 1 chain.", most=MOST_CHAINS)
     if steps is not None:
-        whole_number(steps, "steps", right="make at least 1 step.")
+        whole_number(steps, "steps", right="make at least 1 step.", most=MOST_STEPS)
     if every is not None:
         right = "keep the text of every step (1), every second (2), …, or of none (None)."
-        whole_number(every, "every", right=right)
+        whole_number(every, "every", right=right, most=MOST_STEPS)
     if not isinstance(seed, int | np.integer):
-        raise BesagError(f"seed={seed!r}: give a whole number.")
+        raise BesagError(f"seed={quoted(seed)}: give a whole number.")
+
+
+def _refuse_tokens(chains: int, sheets: Iterable[Sheet]) -> None:
+    """All chains are held in memory together."""
+    longest = max(len(sheet.ids) for sheet in sheets)
+    if chains * longest > MOST_TOKENS:
+        raise BesagError(
+            f"chains={chains} of {longest:,} tokens: all of them together may have {MOST_TOKENS:,} tokens, so run at "
+            f"most {MOST_TOKENS // longest:,} chains at a time."
+        )
 
 
 def _refuse_misfits(

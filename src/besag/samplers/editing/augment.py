@@ -40,7 +40,7 @@ from torch import Tensor
 
 from besag import noise
 from besag.arrays import Floats, Ints
-from besag.checks import is_number, whole_number
+from besag.checks import MOST_COPIES, MOST_PLACES, is_number, whole_number
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Answers, Engine, Plan, Request
 from besag.errors import BesagError, quoted
@@ -60,7 +60,7 @@ from besag.vocabulary import Encoded
 Measure: TypeAlias = Callable[[str, str], float]
 
 LETTER = re.compile(r"\w")
-MOST_COPIES, MOST_ROUNDS = 2**16, 1000  # of a text: far more than it has, and the noise of each is its own
+MOST_ROUNDS = 1000
 ATTEMPTS = 8  # to make a copy that says something else than those before it
 
 
@@ -104,8 +104,8 @@ class Augmenting:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("copies", "rounds", "together"):
-            whole_number(getattr(self, name), name)
+        for name, most in (("copies", MOST_COPIES), ("rounds", MOST_ROUNDS), ("together", MOST_PLACES)):
+            whole_number(getattr(self, name), name, most=most)
         if not is_number(self.share) or not 0 < self.share <= 1:
             raise BesagError(f"share={self.share!r}: the share of words to change is above 0 and at most 1")
         position_list("keep", self.keep)

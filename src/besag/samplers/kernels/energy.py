@@ -25,11 +25,12 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
+from besag.checks import is_number
 from besag.conditionals.contract import Questions
 from besag.engine import Engine
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 from besag.reductions import Chunk
-from besag.samplers.drawing import answered
+from besag.samplers.drawing import COLDEST, answered
 from besag.samplers.kernel import Canvas
 
 EnergyName: TypeAlias = Literal["norm", "raw"]
@@ -42,10 +43,10 @@ def refuse_unknown(energy: str) -> None:
 
 
 def refuse_cold(name: str, temperature: float) -> None:
-    if not 0 < temperature < torch.inf:
+    if not is_number(temperature) or not COLDEST <= temperature <= 1 / COLDEST:
         raise BesagError(
-            f"{name}: an energy temperature is a number above 0, not {temperature!r}; 1 gives the law exp(−E), and the "
-            "nearer to 0, the more of it the sentences of lowest energy hold"
+            f"{name}: an energy temperature is a number above 0, not {quoted(temperature)}; 1 gives the law exp(−E), "
+            "and the nearer to 0, the more of it the sentences of lowest energy hold"
         )
 
 

@@ -28,6 +28,7 @@ from typing import Annotated, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from besag.checks import MOST_PLACES, whole_number
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.results.words import counted
@@ -67,8 +68,9 @@ class MaskPredict(Kernel):
         return SEARCH if self.pick == "argmax" else self.law
 
     def __post_init__(self) -> None:
-        if self.iterations is not None and self.iterations < 1:
-            raise BesagError(f"iterations={self.iterations!r}: make at least 1, which predicts every place once")
+        if self.iterations is not None:
+            right = "make at least 1, which predicts every place once"
+            whole_number(self.iterations, "iterations", right=right, most=MOST_PLACES)
         drawing(self.pick, self.temperature, self.top_k, self.top_p)
 
     def check(self, canvas: Canvas) -> None:

@@ -27,6 +27,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from besag.checks import whole_number
 from besag.conditionals.contract import Questions
 from besag.engine import Engine
 from besag.errors import BesagError
@@ -79,8 +80,7 @@ def pair_laws(
 
     `allowed` is the canvas's. The answers are where the network is, in float64.
     """
-    if candidates < 1:
-        raise BesagError(f"candidates={candidates!r}: a place needs at least 1 token that may stand there")
+    whole_number(candidates, "candidates", right="a place needs at least 1 token that may stand there")
     if bool((first == second).any()):
         raise BesagError(f"a pair has two places; here one is paired with itself: {first[first == second][0]}")
     device = engine.conditionals.device

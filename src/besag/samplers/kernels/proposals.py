@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
+from besag.checks import MOST_PLACES, whole_number
 from besag.conditionals.contract import Questions
 from besag.engine import Engine
 from besag.errors import BesagError, nearest
@@ -38,8 +39,8 @@ class Proposals:
     def __post_init__(self) -> None:
         if self.move not in MOVES:
             raise BesagError(f"move={self.move!r}: give one of {', '.join(MOVES)}.{nearest(str(self.move), MOVES)}")
-        if self.size is not None and self.size < 1:
-            raise BesagError(f"size={self.size!r}: move={self.move!r} needs at least 1 place")
+        if self.size is not None:
+            whole_number(self.size, "size", right=f"move={self.move!r} needs at least 1 place", most=MOST_PLACES)
         if self.move == "single" and self.size not in (None, 1):
             raise BesagError(f"size={self.size!r}: a single move has one place; give move='block' or move='adjacent'")
 

@@ -32,6 +32,7 @@ from typing import Annotated, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from besag.checks import MOST_STEPS, whole_number
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.noise import Sampling
@@ -74,8 +75,8 @@ class Refine(Kernel):
         return SEARCH if self.pick == "argmax" and self.start != "noise" else self.law
 
     def __post_init__(self) -> None:
-        if self.iterations < 1:
-            raise BesagError(f"iterations={self.iterations!r}: make at least 1, which predicts every place once")
+        right = "make at least 1, which predicts every place once"
+        whole_number(self.iterations, "iterations", right=right, most=MOST_STEPS)
         if not 0 < self.share <= 1:
             raise BesagError(f"share={self.share!r}: the share of places to update is above 0 and at most 1")
         drawing(self.pick, self.temperature, self.top_k, self.top_p)

@@ -31,6 +31,7 @@ from torch import Tensor
 from besag.checks import whole_number
 from besag.errors import BesagError, nearest
 
+FINEST = 10**5  # steps of a grid: some kernels make each of them
 LEAST, MOST = 1e-5, 20.0  # σ of the geometric schedule, at t = 0 and t = 1
 
 
@@ -73,7 +74,8 @@ def schedule(name: str) -> Schedule:
 
 
 def checked_grid(grid: int) -> int:
-    return whole_number(grid, "grid", right="time goes from 1 to 0 in so many equal steps, a whole number, at least 1")
+    right = "time goes from 1 to 0 in so many equal steps, a whole number, at least 1"
+    return whole_number(grid, "grid", right=right, most=FINEST)
 
 
 def reveal_step(by: Schedule, uniform: Tensor, grid: int) -> Tensor:

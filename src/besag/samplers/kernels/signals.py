@@ -30,9 +30,9 @@ from torch import Tensor
 
 from besag.conditionals.contract import Questions
 from besag.engine import Engine
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 from besag.reductions import Chunk
-from besag.samplers.drawing import Drawing, allowed_at, answered, draw, law_of
+from besag.samplers.drawing import COLDEST, Drawing, allowed_at, answered, draw, law_of
 from besag.samplers.kernels.pair_law import pair_laws
 
 Measure = Literal["kl", "tv"]
@@ -47,11 +47,13 @@ class Dependence(NamedTuple):
 
 def distance(hides: Tensor, *, reach: float = 2.0) -> Dependence:
     """From hides (C, L) alone: 1 for neighbours, and less by a factor of e for every `reach` places more."""
-    if not reach > 0:
-        raise BesagError(f"reach={reach!r}: give the number of places, above 0, over which dependence falls e-fold")
+    if not COLDEST <= reach <= 1 / COLDEST:
+        raise BesagError(
+            f"reach={quoted(reach)}: give the number of places, above 0, over which dependence falls e-fold"
+        )
     at = torch.arange(hides.shape[1], device=hides.device)
     apart = (at[:, None] - at).abs()  # (L, L)
-    weight = torch.exp((1 - apart) / reach)
+    weight = torch.exp((1 - apart.clamp(min=1)) / reach)  # a place itself, 0 apart, would be infinite
     weight = weight.clamp_min(torch.finfo(weight.dtype).tiny)  # far away it is small, and never none
     return Dependence(_off_diagonal(weight, hides), torch.zeros(len(hides), dtype=torch.long))
 

@@ -46,13 +46,14 @@ from typing import Annotated, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from besag.checks import number
 from besag.conditionals.contract import Questions
 from besag.engine import Engine
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.masks.token_schedules import curvatures
 from besag.noise import Sampling
 from besag.reductions import Chunk
-from besag.samplers.drawing import Drawing, allowed_at, answered, law_of, sample
+from besag.samplers.drawing import COLDEST, Drawing, allowed_at, answered, law_of, sample
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.decoding import hidden_at_first, most_hidden, never_the_mask, refuse_nothing_hidden
 from besag.samplers.kernels.schedules import checked_grid
@@ -95,9 +96,9 @@ class Spindle(Kernel):
 
     def __post_init__(self) -> None:
         checked_grid(self.grid)
-        if not 0 <= self.strength < torch.inf:
-            raise BesagError(f"strength={self.strength!r}: λ is at least 0 (0 is ancestral)")
-        object.__setattr__(self, "counts", Counts(map(float, self.counts)))
+        if not 0 <= self.strength <= 1 / COLDEST:
+            raise BesagError(f"strength={quoted(self.strength)}: λ is at least 0 (0 is ancestral)")
+        object.__setattr__(self, "counts", Counts(number(one, "counts", 0) for one in self.counts))
         if self.counts and not (min(self.counts) >= 0 and 0 < sum(self.counts) < torch.inf):
             raise BesagError("counts: how often each token occurs, finite numbers from 0 up and not all of them 0")
         Drawing(self.temperature, self.top_k, self.top_p)
