@@ -130,3 +130,20 @@ def test_live_without_a_terminal_is_told(run):
 def test_a_search_that_says_the_same_in_all_chains_says_so(run):
     found = run("sample", "The [MASK].", "--kernel", "mask_predict", "--chains", 2)
     assert "1 DIFFERENT TEXT IN 2 CHAINS" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--chains", 10**9), ("--steps", 10**9), ("--length", 10**9), ("--budget", 10**30), ("--top-p", "nan"),
+     ("--temperature", "inf"), ("--top-k", -1)],
+)  # fmt: skip
+def test_a_count_beyond_all_bounds_is_refused_by_its_name(run, option, value):
+    found = run("sample", "--length", 3, option, value)
+    assert found.exit_code != 0
+    assert option.strip("-").replace("-", "_") in found.stderr.replace("-", "_")
+
+
+def test_the_smallest_share_takes_the_likeliest_token(run):
+    found = run("sample", "She was born in the United [MASK].", "-k", "ordered", "-c", 3, "--top-p", "1e-300")
+    assert found.exit_code == 0
+    assert found.stdout.count("United States.") == 3

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from besag.checks import whole_number
+from besag.checks import MOST_CANDIDATES, whole_number
 from besag.conditionals.contract import Conditionals
 from besag.diagnostics import plots, show
 from besag.diagnostics.reading import askable
@@ -166,7 +166,8 @@ def dependence(
 
 def cost(conditionals: Conditionals, text: str, *, candidates: int = 20, max_distance: int | None = None) -> Cost:
     """What a map of this text takes, before anything runs; one that would take very long is refused."""
-    whole_number(candidates, "candidates", 2, right="a dependence needs at least 2 tokens of each place")
+    right = "a dependence needs at least 2 tokens of each place"
+    whole_number(candidates, "candidates", 2, right=right, most=MOST_CANDIDATES)
     encoded = read(conditionals.vocabulary, text)
     whole = _cost(conditionals, encoded, candidates, max_distance)
     most = MOST_TOKENS[conditionals.device.type]

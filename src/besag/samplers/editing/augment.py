@@ -51,7 +51,7 @@ from besag.places.reading import read
 from besag.reductions import Chunk
 from besag.results.status import Status
 from besag.results.words import counted, dtype_name, number
-from besag.samplers.drawing import Drawing, law_of, sample
+from besag.samplers.drawing import COLDEST, Drawing, law_of, sample
 from besag.samplers.editing.augmented import Augmentation, Augmented, Change
 from besag.samplers.editing.states import RANDOM, WithStates, ask_mean, common, cosine, has_states
 from besag.samplers.sheet import allowed_tokens
@@ -109,8 +109,9 @@ class Augmenting:
         if not is_number(self.share) or not 0 < self.share <= 1:
             raise BesagError(f"share={self.share!r}: the share of words to change is above 0 and at most 1")
         position_list("keep", self.keep)
-        if self.similarity is not None and not (is_number(self.similarity) and -math.inf < self.similarity < math.inf):
-            raise BesagError(f"similarity={self.similarity!r}: give the least similarity to accept, or None for none")
+        if self.similarity is not None and not (is_number(self.similarity) and abs(self.similarity) <= 1 / COLDEST):
+            told = "give the least similarity to accept, or None for none"
+            raise BesagError(f"similarity={quoted(self.similarity)}: {told}")
         if self.measure is not None and not callable(self.measure):
             raise BesagError(f"measure={self.measure!r}: give a function of two texts, or None for the model's own")
         Drawing(self.temperature, self.top_k, self.top_p)
