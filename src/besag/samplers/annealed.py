@@ -134,7 +134,7 @@ def log_partition(
     refuse_cold("energy_temperature", energy_temperature)
     _refuse_many(canvas)
     for name, value, least in (("chains", chains, 2), ("levels", levels, 1), ("moves", moves, 1)):
-        whole_number(value, name, least, most=MOST_CHAINS)
+        whole_number(value, name, least, right=f"give at least {least}", most=MOST_CHAINS)
     if not is_number(confidence) or not 0 < confidence < 1:
         raise BesagError(
             f"confidence={quoted(confidence)}: the share of intervals that hold the truth is above 0, below 1"

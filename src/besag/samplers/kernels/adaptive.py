@@ -107,7 +107,7 @@ class Adaptive(Kernel):
             )
         if self.rounds is not None:
             whole_number(self.rounds, "rounds", right="decode in at least 1 pass", most=MOST_STEPS)
-        if self.budget is not None and not 0 <= self.budget <= 1 / COLDEST:
+        if self.budget is not None and not (0 <= self.budget <= 1 / COLDEST or self.budget == torch.inf):
             told = "give at least 0, in the unit of the signal; 0 is one by one"
             raise BesagError(f"budget={quoted(self.budget)}: {told}")
         if not 0 <= self.entropy_weight <= 1 / COLDEST:

@@ -98,7 +98,7 @@ class Spindle(Kernel):
         checked_grid(self.grid)
         if not 0 <= self.strength <= 1 / COLDEST:
             raise BesagError(f"strength={quoted(self.strength)}: λ is at least 0 (0 is ancestral)")
-        object.__setattr__(self, "counts", Counts(number(one, "counts", 0) for one in self.counts))
+        object.__setattr__(self, "counts", Counts(number(one, "counts") for one in self.counts))
         if self.counts and not (min(self.counts) >= 0 and 0 < sum(self.counts) < torch.inf):
             raise BesagError("counts: how often each token occurs, finite numbers from 0 up and not all of them 0")
         Drawing(self.temperature, self.top_k, self.top_p)
