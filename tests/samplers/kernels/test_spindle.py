@@ -183,7 +183,7 @@ def test_bad_counts_and_strengths():
         with pytest.raises(BesagError, match="counts: how often each token occurs, finite numbers from 0 up"):
             kernel("spindle", counts=counts)
     for counts in ((1, float("nan")), (1, "x")):
-        with pytest.raises(BesagError, match="counts=.*: give a number"):
+        with pytest.raises(BesagError, match=r"counts=.*: give a number"):
             kernel("spindle", counts=counts)
     with pytest.raises(BesagError, match="strength=-1: λ is at least 0"):
         kernel("spindle", counts=COUNTS, strength=-1)
