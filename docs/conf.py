@@ -29,9 +29,7 @@ autodoc_default_options = {"members": True}
 python_maximum_signature_line_length = 88
 napoleon_numpy_docstring = False
 
-BAR = re.compile(
-    r"\|(?=[^`]*(?:`[^`]*`[^`]*)*$)"
-)  # in no code: |D| is a size, and no name to replace
+BAR = re.compile(r"\|(?=[^`]*(?:`[^`]*`[^`]*)*$)")  # in no code: |D| is a size, and no name to replace
 
 
 def bars_as_bars(app: Any, what: str, name: str, thing: object, options: Any, lines: list[str]) -> None:

@@ -13,8 +13,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -26,6 +28,7 @@ from typing import ParamSpec
 import typer
 
 from besag.errors import BesagError
+from besag.results.tables import shown
 
 UNUSABLE, WRONG, UNSCORED, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
 
@@ -39,13 +42,13 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+                warnings.showwarning = lambda message, *_, **__: say(f"warning: {as_typed(str(message), command)}")
                 code = command(*args, **kwargs)
             sys.stdout.flush()
         except BesagError as error:
             if os.environ.get("BESAG_DEBUG"):
                 raise
-            say(f"error: {error}")
+            say(f"error: {as_typed(str(error), command)}")
             code = WRONG
         except BrokenPipeError:
             _drop_stdout()
@@ -65,8 +68,25 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
 
 
 def say(message: str) -> None:
-    """One line on stderr."""
-    print(" ".join(message.split("\n")), file=sys.stderr)
+    """One line on stderr, in which nothing steers the terminal."""
+    print(shown(" ".join(message.split("\n"))), file=sys.stderr)
+
+
+def as_typed(message: str, command: Callable[..., object]) -> str:
+    """A message about arguments, as `allow_pickle=True`, in the words of the command line: `--allow-pickle`.
+
+    Only options of this command are named so: what `--set` takes is written NAME=VALUE there as well.
+    """
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        about = [part for part in getattr(parameter.annotation, "__metadata__", ()) if hasattr(part, "param_decls")]
+        # typer calls the first spelling the default
+        spellings = [about[0].default, *(about[0].param_decls or ())] if about else []
+        option = next((str(one).split("/")[0] for one in spellings if str(one).startswith("--")), None)
+        if option is not None:
+            argument = rf"(?<!--set )(?<![\w'\"=.\[-]){name}="
+            message = re.sub(rf"{argument}True\b", option, message)
+            message = re.sub(rf"{argument}(?=[\w'\"…(\[-])", f"{option} ", message)
+    return message
 
 
 def _drop_stdout() -> None:
