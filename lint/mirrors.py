@@ -49,7 +49,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "samplers/test_conformance.py",
         "the contract of all kernels, and what their steps are made of",
-        ("samplers/drawing.py", "samplers/kernel.py", "samplers/kernels/decoding.py"),
+        ("samplers/kernel.py", "samplers/kernels/decoding.py"),
     ),
     (
         "constraints/test_propagation.py",
@@ -163,6 +163,7 @@ WHOLE: dict[str, str] = {  # tests of no one file
     "cli/test_resume.py": "a scored file that goes on after a kill, byte for byte",
     "constraints/test_networks.py": "constraints on networks and under kernels",
     "results/test_conformance.py": "the contract of all results",
+    "samplers/test_hostile.py": "whatever is said of the options of verbs that write or diagnose",
     "scores/test_networks.py": "all methods on one network of each family",
     "test_cuda.py": "what runs differently on CUDA, beside the CPU",
     "test_examples.py": "what the pages show",

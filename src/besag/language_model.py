@@ -421,7 +421,7 @@ class LanguageModel:
         Args:
             texts: a text or several.
             options: `copies` (1), `share` of words (0.3), `rounds`, `together`, `keep`, `similarity` (0.9), `measure`,
-                `other`, `seed`, and `temperature`, `top_k`, `top_p`.
+                `other`, `distinct`, `seed`, and `temperature`, `top_k`, `top_p`.
 
         Returns:
             An `Augmentation`, one row a copy.

@@ -58,6 +58,7 @@ class Status(StrEnum):
     UNLIKE = "unlike", "the new texts were too unlike the old one, so it is as it was"
     UNREAD = "unread", "the new texts would read as other tokens, or with a sign for a word, so the old one stays"
     SAME = "same", "the words of the text were drawn again, so it is as it was"
+    REPEATED = "repeated", "no further copy was found that differs from the others, so the text is as it was"
 
     @property
     def fine(self) -> bool:
