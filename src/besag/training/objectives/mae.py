@@ -36,6 +36,7 @@ class MAE(Objective):
     name = "mae"
     title = "an encoder that never sees a mask, and a decoder to throw away (MAE-LM)"
     cite = ("meng2024",)
+    mask_shown = True
 
     def __init__(
         self,

@@ -40,6 +40,7 @@ class Maskless(Objective):
     name = "maskless"
     title = "one pass over the plain text answers as if each place were hidden"
     cite = ("salazar2020",)
+    mask_shown = True
 
     def __init__(
         self,

@@ -114,6 +114,4 @@ class Unroll(Objective):
         point = draws.uniform(
             self.seed, Training.UNROLL_SAMPLE, batch.draw[row], batch.layout.column[places], stage
         )  # (N,)
-        reach = (possible / self.temperature).softmax(-1).cumsum(-1)  # (N, V)
-        at = torch.searchsorted(reach, (point.to(reach.dtype) * reach[:, -1])[:, None])[:, 0]
-        return at.clamp(max=reach.shape[1] - 1)
+        return draws.tokens(possible / self.temperature, point)

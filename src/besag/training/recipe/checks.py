@@ -111,12 +111,17 @@ def _check_masking(recipe: Recipe) -> None:
             f"masking.per = {masking.per!r} says what is shown in one way, but with masking.mask = 1 all is shown as "
             "the mask: give masking.random or masking.keep a share, or leave per out"
         )
-    most = 1.0 if masking.rate_law in ("beta", "uniform") else max(masking.rate, masking.end_rate or 0.0)
+    most = _highest_rate(recipe)
     if masking.copies > 1 and masking.copies * most > 1 + 1e-9:
         raise BesagError(
             f"masking.copies = {masking.copies} with a rate of up to {most:g} hides {masking.copies * most:g} of each "
             "passage: the copies hide disjoint shares, so copies × rate can be at most 1"
         )
+
+
+def _highest_rate(recipe: Recipe) -> float:
+    masking = recipe.masking
+    return 1.0 if masking.rate_law in ("beta", "uniform") else max(masking.rate, masking.end_rate or 0.0)
 
 
 def law_defaults(name: str) -> dict[str, Any]:
@@ -173,6 +178,7 @@ def _check_objective(recipe: Recipe) -> None:
             f"masking.copies = {recipe.masking.copies} hides disjoint shares of each passage, but the objective "
             f"{name!r} hides tokens in its own way: set masking.copies = 1"
         )
+    _refuse_in_vain(recipe)
     for option in options:
         if option not in own:
             takes = f"it takes {', '.join(own)}" if own else "it takes no options"
@@ -185,6 +191,24 @@ def _check_objective(recipe: Recipe) -> None:
                 f"the objective {name!r} needs objective.options.{parameter.name}; it takes {', '.join(own)}"
             )
     _refuse_unfit("objective.options", options, typing.get_type_hints(constructor))
+
+
+def _refuse_in_vain(recipe: Recipe) -> None:
+    """An objective that could never do what it is for: it would be plain `mlm` under its name."""
+    from besag.training.objectives import OBJECTIVES
+
+    name, masking, kind = recipe.objective.name, recipe.masking, OBJECTIVES.find(recipe.objective.name)
+    hidden = _highest_rate(recipe) * recipe.data.max_length
+    if hidden <= kind.least_hidden - 1:
+        raise BesagError(
+            f"the objective {name!r} compares {kind.least_hidden} hidden places of a passage, but masking.rate = "
+            f"{masking.rate:g} of data.max_length = {recipe.data.max_length} tokens never hides so many: raise either"
+        )
+    if kind.mask_shown and masking.mask == 0:
+        raise BesagError(
+            f"the objective {name!r} is about places shown as the mask, and masking.mask = 0 shows none: give "
+            "masking.mask a share above 0"
+        )
 
 
 def _refuse_unfit(where: str, options: dict[str, Any], hints: dict[str, Any]) -> None:
