@@ -19,6 +19,9 @@ from besag.training.recipe import checks as recipe_checks
 from besag.training.recipe import text as recipe_text
 from besag.training.recipe import values as recipe_values
 
+# of a new network, where model.config does not say: six million weights, which a laptop trains
+SIZES = {"hidden_size": 256, "num_hidden_layers": 6, "num_attention_heads": 4, "intermediate_size": 512}
+
 
 @dataclass(frozen=True)
 class Data:
@@ -32,7 +35,7 @@ class Data:
     cache: str | None = None  # folder of tokenised data; if not given, OUTPUT/cache
     unit: Literal["segments", "sentences", "documents", "windows"] = "segments"  # one sequence
     max_length: int = 128  # tokens of one sequence, special tokens counted
-    batch_tokens: int = 16_384  # of one batch on one device
+    batch_tokens: int = 8192  # of one batch on one device; a large GPU wants more
     lengths: Literal["auto", "bucketed", "unpadded"] = "auto"  # auto: unpadded on CUDA, where the network can
     stream: bool = False  # read on while training, and never build a cache
 
@@ -51,7 +54,7 @@ class Tokenizer:
 class Model:
     start: str | None = None  # a folder or hub name to go on from; if not given, a new network:
     family: str = "modernbert"  # any model_type of transformers that has a *ForMaskedLM
-    config: dict[str, Any] = field(default_factory=dict)  # of that family: hidden_size, num_hidden_layers …
+    config: dict[str, Any] = field(default_factory=dict)  # of that family; sizes not set are those of a small network
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ class Run:
     plot: bool = True  # draw OUTPUT/curves.png anew while the run goes
     workers: int = 0  # processes that prepare batches
     threads: int | None = None  # of the CPU; if not given, as many as torch takes
+    check_memory: bool = True  # refuse a run that would need more memory than there is; false: only warn
 
 
 @dataclass(frozen=True)
@@ -173,7 +177,7 @@ PATHS_OR_NAMES = ("tokenizer.path", "model.start", "masking.options", "objective
 # what may change when a run is resumed: none of it changes what was learned so far
 MAY_CHANGE = frozenset({
     "data.cache", "run.output", "run.device", "run.compile", "run.checkpoint_every", "run.keep", "run.log_every",
-    "run.plot", "run.workers", "run.threads", "schedule.steps", "schedule.tokens", "schedule.minutes",
+    "run.plot", "run.workers", "run.threads", "run.check_memory", "schedule.steps", "schedule.tokens", "schedule.minutes",
 })  # fmt: skip
 MAY_CHANGE_IN = ("evaluation.", "card.")  # everything
 
@@ -270,6 +274,7 @@ def template(law: str = "uniform") -> str:
     table = recipe_values.as_table(Recipe())
     table["data"]["train"] = ["corpus/*.txt"]
     table["schedule"]["minutes"] = 20.0
+    table["model"]["config"] = dict(SIZES)
     table["masking"] |= {"law": LAWS.find(law).name, "options": recipe_checks.law_defaults(law)}
     return recipe_text.write(Recipe, table, comments=True)
 

@@ -32,6 +32,7 @@ from besag.training.network.encoder import Encoder
 from besag.training.objectives import OBJECTIVES
 from besag.training.objectives.objective import Objective
 from besag.training.recipe import Recipe
+from besag.training.run import memory
 from besag.training.run.ranks import Ranks
 from besag.vocabulary import Vocabulary
 
@@ -96,9 +97,13 @@ def build(recipe: Recipe, *, device: torch.device, ranks: Ranks | None = None, r
     """Everything a run needs, still on the CPU."""
     ranks = ranks or Ranks()
     precision = _precision(recipe.run.precision, device)
-    networks.check_shape(recipe)  # now, and not after a tokenizer was trained for it
+    sketch = networks.check_shape(recipe)  # now, and not after a tokenizer was trained for it
+    if sketch is not None:
+        memory.refuse_too_large(recipe, sketch, precision, device)
     vocabulary = _vocabulary(recipe, ranks, resume)
     model = networks.network(recipe, vocabulary)
+    if sketch is None:
+        memory.refuse_too_large(recipe, model, precision, device)
     with networks.seeded(recipe.run.seed + 2):
         model = adapt.adapt(model, recipe.adapt)
     ragged = _ragged(recipe, model, vocabulary, device, precision)
