@@ -43,7 +43,7 @@ def test_without_empty_lines_each_line_is_a_document(tmp_path: Path, content: st
 
 
 def test_the_layout_is_decided_on_the_beginning_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "LOOK_AHEAD", 5)
+    monkeypatch.setattr(sources, "LOOK_AHEAD", (5, 100))
     assert texts(whole(write(tmp_path / "a.txt", "abc\ndef\n\nghi"))) == ["abc", "def", "ghi"]
     assert texts(whole(write(tmp_path / "b.txt", "abc\n\ndef\nghi"))) == ["abc", "def\nghi"]
 

@@ -170,7 +170,7 @@ def _train_tokenizer(recipe: Recipe, folder: Path, resume: bool) -> None:
     made_from = json.dumps({**how, "sources": fingerprint(recipe.data)}, indent=1)
     note = folder / MADE_FROM
     if folder.exists():
-        if resume or (note.is_file() and note.read_text(encoding="utf-8") == made_from):
+        if note.is_file() and (resume or note.read_bytes() == made_from.encode()):
             return
         if not note.is_file() and any(folder.iterdir()):
             raise BesagError(
