@@ -43,7 +43,7 @@ def train(
 
     Returns:
         A `TrainingResult`: the folder, the last of each number in the log, and whether the run is finished. Ctrl-C or
-        SIGTERM ends it after its step, with a checkpoint from which `resume=True` goes on; a second one ends it at once.
+        SIGTERM ends it after its step, with a checkpoint from which `resume=True` goes on; a second one ends it then.
 
     Examples:
         >>> _ = open("text.txt", "w").write("The cats sleep. The dogs run. " * 20)

@@ -221,7 +221,7 @@ def test_tables_from_the_corpus_are_used():
     )
     batch = MaskingCollator(tokenizer, "frequency", statistics=told)(Texts(tokenizer).rows)
     assert (batch["labels"] != -100).any()
-    with pytest.raises(BesagError, match="give statistics=besag.masking_statistics"):
+    with pytest.raises(BesagError, match=r"give statistics=besag.masking_statistics"):
         MaskingCollator(tokenizer, "frequency")(Texts(tokenizer).rows)
 
 
@@ -319,7 +319,8 @@ def test_the_budget_holds_for_a_batch_of_everything():
     [{"tokenizer": 5}, {"law": 5}, {"law": "span", "options": 5}, {"law": "span", "options": {1: 2}}, {"rate": "much"},
      {"rate": None}, {"rate_law": 5}, {"rate_law": "linear", "end_rate": "x"}, {"hold": "x", "rate_law": "linear",
      "end_rate": 0.1}, {"mask": "all"}, {"mask": None}, {"per": 5}, {"predict": "x"}, {"statistics": 5}, {"seed": 0.5},
-     {"seed": 10**30}, {"seed": None}, {"pad_to_multiple_of": 0}, {"pad_to_multiple_of": 10**9}, {"rate": float("nan")}],
+     {"seed": 10**30}, {"seed": None}, {"pad_to_multiple_of": 0}, {"pad_to_multiple_of": 10**9},
+     {"rate": float("nan")}],
     ids=str,
 )  # fmt: skip
 def test_arguments_of_other_types_are_told(options):

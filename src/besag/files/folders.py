@@ -34,7 +34,7 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def let_others_read(folder: Path) -> None:
-    """Give every file in a folder the mode that a new file has here: as the umask says, which cannot be asked safely."""
+    """Give every file in a folder the mode of a new file: as the umask says, which cannot be asked safely."""
     probe = folder / ".mode"
     probe.touch()
     usual = probe.stat().st_mode

@@ -40,7 +40,9 @@ class Masking:
 
     def __post_init__(self) -> None:
         if not is_number(self.predict) or not 0 < self.predict <= 1:
-            raise BesagError(f"predict is {quoted(self.predict)}: it is a share of the hidden tokens, above 0 and at most 1.")
+            raise BesagError(
+                f"predict is {quoted(self.predict)}: it is a share of the hidden tokens, above 0 and at most 1."
+            )
 
     def __call__(self, passages: Passages, progress: float, seed: int) -> Corrupted:
         rate = self.rate.at(progress, passages.draw, seed)  # (R,)

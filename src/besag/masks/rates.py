@@ -56,7 +56,9 @@ class Linear(Rate):
         _check(self.start, "the rate at the start")
         _check(self.end, "the rate at the end", zero=True)
         if not is_number(self.hold) or not 0 <= self.hold < 1:
-            raise BesagError(f"hold is {quoted(self.hold)}: the share of the run before the rate moves, from 0 to below 1.")
+            raise BesagError(
+                f"hold is {quoted(self.hold)}: the share of the run before the rate moves, from 0 to below 1."
+            )
 
     def at(self, progress: float, draw: Ints, seed: int) -> Floats:
         moved = min(max((progress - self.hold) / (1 - self.hold), 0.0), 1.0)
@@ -149,4 +151,6 @@ def _beta_table(a: float, b: float, cells: int = 8192) -> tuple[Floats, Floats]:
 
 def _check(share: float, what: str, zero: bool = False) -> None:
     if not is_number(share) or not (0 <= share <= 1 and (share > 0 or zero)):
-        raise BesagError(f"{what} is {quoted(share)}: it is a share of the tokens, above 0 and at most 1 (0.3 for 30 %).")
+        raise BesagError(
+            f"{what} is {quoted(share)}: it is a share of the tokens, above 0 and at most 1 (0.3 for 30 %)."
+        )

@@ -86,12 +86,14 @@ class MaskingCollator:
         if tokenizer.mask_token_id is None:
             raise BesagError("this tokenizer has no mask token: set tokenizer.mask_token, or add one.")
         self.tokenizer = tokenizer
-        self.pad_to_multiple_of = (
-            None if pad_to_multiple_of is None else whole_number(pad_to_multiple_of, "pad_to_multiple_of", most=2**20)
-        )
+        if pad_to_multiple_of is not None:
+            whole_number(pad_to_multiple_of, "pad_to_multiple_of", most=2**20)
+        self.pad_to_multiple_of = pad_to_multiple_of
         self.seed = whole_number(seed, "seed", least=0, most=2**47)
         if statistics is not None and not isinstance(statistics, Statistics):
-            raise BesagError(f"statistics={quoted(statistics)}: give what besag.masking_statistics(texts, tokenizer) gives")
+            raise BesagError(
+                f"statistics={quoted(statistics)}: give what besag.masking_statistics(texts, tokenizer) gives"
+            )
         chosen = _named(law, options)
         if isinstance(law, str) and statistics is None and type(chosen).prepare is not MaskLaw.prepare:
             raise BesagError(

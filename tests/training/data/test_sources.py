@@ -6,6 +6,7 @@ import io
 import json
 import lzma
 import sys
+import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -46,6 +47,20 @@ def test_the_layout_is_decided_on_the_beginning_alone(tmp_path: Path, monkeypatc
     monkeypatch.setattr(sources, "LOOK_AHEAD", (5, 100))
     assert texts(whole(write(tmp_path / "a.txt", "abc\ndef\n\nghi"))) == ["abc", "def", "ghi"]
     assert texts(whole(write(tmp_path / "b.txt", "abc\n\ndef\nghi"))) == ["abc", "def\nghi"]
+
+
+def test_a_file_of_any_size_is_read_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packed a thousand times over: a line without an end is refused, a document without an end goes on as another."""
+    endless = write(tmp_path / "a.txt.gz", gzip.compress(b"a" * (17 << 20)))
+    empty = write(tmp_path / "b.txt.gz", gzip.compress(b"a\n" + b"\n" * (1 << 20) + b"b\n"))
+    tracemalloc.start()
+    with pytest.raises(BesagError, match="is longer than 16 MiB"):
+        texts(whole(endless))
+    assert texts(whole(empty)) == ["a", "b"]
+    assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    tracemalloc.stop()
+    monkeypatch.setattr(sources, "LONGEST", 5)
+    assert texts(whole(write(tmp_path / "c.txt", "a\n\nabc\ndef\nghi\njkl\n\nb"))) == ["a", "abc\ndef", "ghi\njkl", "b"]
 
 
 @pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip), (".xz", lzma), (".bz2", bz2)])

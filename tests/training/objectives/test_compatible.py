@@ -37,7 +37,8 @@ def batch(weight: torch.Tensor | None = None, step: int = 0, first: int = 0) -> 
     inputs[ASKED] = words.mask_id or 0
     return Batch(
         ids, inputs, torch.ones(len(ids), dtype=torch.bool), Layout.of_lengths(LENGTHS), ASKED,
-        torch.ones(len(ASKED)) if weight is None else weight, torch.zeros(16), torch.arange(first, first + 16), step, 0.0,
+        torch.ones(len(ASKED)) if weight is None else weight, torch.zeros(16), torch.arange(first, first + 16), step,
+        0.0,
     )  # fmt: skip
 
 

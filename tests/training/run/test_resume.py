@@ -148,9 +148,10 @@ def test_a_kill_after_the_last_checkpoint_tells_the_evaluation_once(
         raise Killed
 
     recipe = a_run.small(tmp_path / "run", SHORT)
-    with monkeypatch.context() as patched, pytest.raises(Killed):
+    with monkeypatch.context() as patched:
         patched.setattr(export, "export", dies)
-        train_by_the_door(recipe, quiet=True)
+        with pytest.raises(Killed):
+            train_by_the_door(recipe, quiet=True)
     assert sum(logs.is_evaluation(row) and row["step"] == 8 for row in logs.read(tmp_path / "run")) == 1
     result = train_by_the_door(recipe, resume=True, quiet=True)
     assert result.finished
@@ -194,5 +195,5 @@ def test_broken_checkpoints_are_passed_over_or_told(undisturbed: Path, tmp_path:
         older.read()
     other = a_run.small(folder, {**SHORT, "model": {"config": {**a_run.MODEL, "hidden_size": 32}}})
     (folder / "recipe.toml").unlink()
-    with pytest.raises(BesagError, match="no recipe.toml that says what of"):
+    with pytest.raises(BesagError, match=r"no recipe.toml that says what of"):
         train(other, resume=True, quiet=True)

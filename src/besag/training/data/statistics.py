@@ -74,7 +74,7 @@ def _ids(texts: Iterable[str | Sequence[int]], vocabulary: Vocabulary, size: int
         if given.ndim != 1 or (len(given) and not np.issubdtype(given.dtype, np.integer)):
             raise BesagError(f"text {number} is {quoted(text)}: give a text, or its token ids")
         ids = given.astype(np.int64)
-        if len(ids) and not (0 <= ids.min() and ids.max() < size):
+        if len(ids) and not (ids.min() >= 0 and ids.max() < size):
             raise BesagError(f"text {number} has the token id {ids[(ids < 0) | (ids >= size)][0]}: there are {size}")
         yield ids[~np.isin(ids, special)]
     yield from _tokenised(waiting, vocabulary)

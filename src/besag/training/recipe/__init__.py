@@ -177,7 +177,8 @@ PATHS_OR_NAMES = ("tokenizer.path", "model.start", "masking.options", "objective
 # what may change when a run is resumed: none of it changes what was learned so far
 MAY_CHANGE = frozenset({
     "data.cache", "run.output", "run.device", "run.compile", "run.checkpoint_every", "run.keep", "run.log_every",
-    "run.plot", "run.workers", "run.threads", "run.check_memory", "schedule.steps", "schedule.tokens", "schedule.minutes",
+    "run.plot", "run.workers", "run.threads", "run.check_memory", "schedule.steps", "schedule.tokens",
+    "schedule.minutes",
 })  # fmt: skip
 MAY_CHANGE_IN = ("evaluation.", "card.")  # everything
 

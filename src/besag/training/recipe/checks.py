@@ -78,7 +78,9 @@ def _check_data(recipe: Recipe) -> None:
     if not data.train and data.dataset is None:
         raise BesagError("data.train names no files: give files, globs or '-' for stdin, or the name of a data.dataset")
     if data.train and data.dataset is not None:
-        raise BesagError(f"data.train = {quoted(list(data.train))} and data.dataset = {quoted(data.dataset)}: give one of the two")
+        raise BesagError(
+            f"data.train = {quoted(list(data.train))} and data.dataset = {quoted(data.dataset)}: give one of the two"
+        )
     if STDIN in data.train and recipe.tokenizer.path is None and recipe.model.start is None:
         raise BesagError(
             "data.train = '-' can be read only once, and a tokenizer would have to be trained on it first: name one in "

@@ -56,8 +56,8 @@ class Checkpoint:
             if isinstance(problem, BesagError):
                 raise
             raise BesagError(
-                f"the checkpoint {str(self.folder)!r} does not fit the network of this recipe ({_why(problem)}): it was "
-                "written by another one, or by another version of besag. Begin a new run in another folder (run.output)"
+                f"the checkpoint {str(self.folder)!r} does not fit the network of this recipe ({_why(problem)}): it "
+                "was written by another one, or by another besag. Begin a new run in another folder (run.output)"
             ) from problem
 
 

@@ -176,7 +176,9 @@ def check_format(path: str | Path) -> None:
     known = require("matplotlib.figure", extra="plot").Figure().canvas.get_supported_filetypes()
     ending = Path(path).suffix.lower().lstrip(".")
     if ending not in known:
-        raise BesagError(f"{quoted(str(path))} is no picture: its name must end in {', '.join(f'.{one}' for one in known)}")
+        raise BesagError(
+            f"{quoted(str(path))} is no picture: its name must end in {', '.join(f'.{one}' for one in known)}"
+        )
 
 
 def save(figure: Figure, path: str | Path) -> None:

@@ -1,9 +1,9 @@
 """What a run writes down while it goes: OUTPUT/log.jsonl, TensorBoard's files, a progress bar.
 
 One JSON object a line and a logged step, appended and never changed, so that a killed run leaves at most one torn line.
-A resumed run cuts that line off, and every line after the checkpoint it goes on from; what it will evaluate anew at that
-step, too, so that a run killed between its last evaluation and its end tells it once. Numbers that are not finite are
-written as null, which is JSON; `read` gives them back as nan.
+A resumed run cuts that line off, and every line after the checkpoint it goes on from; what it will evaluate anew at
+that step, too, so that a run killed between its last evaluation and its end tells it once. Numbers that are not finite
+are written as null, which is JSON; `read` gives them back as nan.
 
 A run uses it so (on one process; the others need no log):
 

@@ -45,7 +45,9 @@ def need(recipe: Recipe, model: Any, precision: str, trained: int | None = None)
     weights = of_one * trained + (2 if pure else 4) * (max(total - trained, 0) + (total if recipe.run.ema else 0))
     scale = 2 if precision == "float32" else 1
     tokens = recipe.data.batch_tokens
-    wide, deep, words = (int(getattr(config, name, 0) or 0) for name in ("hidden_size", "num_hidden_layers", "vocab_size"))
+    wide, deep, words = (
+        int(getattr(config, name, 0) or 0) for name in ("hidden_size", "num_hidden_layers", "vocab_size")
+    )
     layers = ACTIVATION_BYTES * scale * tokens * wide * deep
     asked = tokens * max(recipe.masking.rate, recipe.masking.end_rate or 0.0) * recipe.masking.predict
     return Need(weights, layers + int(4 * LOGIT_COPIES * asked * words))

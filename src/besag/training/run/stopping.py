@@ -58,5 +58,5 @@ def stoppable() -> Iterator[Stop]:
     try:
         yield stop
     finally:
-        for one, handler in stop.before.items():
-            signal.signal(one, handler)
+        for number, handler in stop.before.items():
+            signal.signal(number, handler)
