@@ -95,11 +95,8 @@ class MaskingCollator:
                 f"statistics={quoted(statistics)}: give what besag.masking_statistics(texts, tokenizer) gives"
             )
         chosen = _named(law, options)
-        if isinstance(law, str) and statistics is None and type(chosen).prepare is not MaskLaw.prepare:
-            raise BesagError(
-                f"the law {chosen.name!r} takes a table from the corpus: give "
-                "statistics=besag.masking_statistics(texts, tokenizer)"
-            )
+        if isinstance(law, str) and statistics is None:
+            _refuse_unprepared(chosen)
         self.masking = Masking(
             chosen if statistics is None else chosen.prepare(statistics),
             rate if isinstance(rate, Rate) else rate_named(rate_law, rate, end_rate, hold),
@@ -251,6 +248,14 @@ def _named(chosen: str | MaskLaw, options: Mapping[str, Any] | None) -> MaskLaw:
     if options:
         raise BesagError(f"{chosen} has its options already: give them there, not as {dict(options)}.")
     return chosen
+
+
+def _refuse_unprepared(chosen: MaskLaw) -> None:
+    if type(chosen).prepare is not MaskLaw.prepare:
+        raise BesagError(
+            f"the law {chosen.name!r} takes a table from the corpus: give "
+            "statistics=besag.masking_statistics(texts, tokenizer)"
+        )
 
 
 def _passages(examples: list[_Example], draw: Ints) -> Passages:
