@@ -136,7 +136,9 @@ class Training(IntEnum):
     LATE_MASK_SHARE = 83
     ELECTRA_DRAW = 84
     ELECTRA_WEIGHTS = 85
-    COMPATIBLE = 144
+    COMPATIBLE = 144  # which passages pay
+    COMPATIBLE_PAIR = 145
+    COMPATIBLE_TOKEN = 146
     # data
     SHUFFLE = 96
     BATCHES = 97
