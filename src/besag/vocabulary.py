@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 Context = str | Sequence[str]
-WordPolicy = str | Sequence[Sequence[str] | Sequence[tuple[int, int]]]
+Words = Sequence[str] | Sequence[tuple[int, int]]  # of a text, or their spans
+WordPolicy = str | Words | Sequence[Words]
 TRIED = 200  # tokens
 POLICIES = ("tokenizer", "whitespace")
 SPACE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # U+3000 is the last white space there is

@@ -33,6 +33,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from besag.arrays import Floats, Ints
+from besag.checks import checked
 from besag.errors import BesagError
 from besag.results import data
 from besag.results.data import describe, json_ready
@@ -150,6 +151,7 @@ class Diagnosis(Presented):
         return [Grid(head, lines_of(rows), left=(0, 8))]
 
 
+@checked
 def diagnose(
     traces: Mapping[str, ArrayLike] | ArrayLike | None = None,
     tokens: ArrayLike | None = None,

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from besag.arrays import Floats, Ints
+from besag.checks import checked
 from besag.errors import BesagError, require
 from besag.results import data
 from besag.results.data import json_ready
@@ -59,6 +60,7 @@ class Approach(Presented):
     late: Floats  # (K,) the law of the last steps, over the categories in order
     chains: int
 
+    @checked
     def step(self, epsilon: float = EPSILON) -> int | None:
         """The first step from which the distance stays within epsilon of the floor; None if it never does."""
         beyond = np.flatnonzero(self.distance > self.floor + epsilon)
@@ -92,6 +94,7 @@ class Approach(Presented):
         rows = {"step": np.arange(len(self.distance)), "distance": self.distance}
         return data.frame(self, rows, floor=self.floor, chains=self.chains)
 
+    @checked
     def plot(self, ax: Axes | None = None) -> Axes:
         """The distance over the steps, and the floor it comes down to."""
         if ax is None:
@@ -111,6 +114,7 @@ class Approach(Presented):
         return [Grid(("step", "distance"), lines(rows))]
 
 
+@checked
 def approach(categories: ArrayLike) -> Approach:
     """Of a category of each chain at each step, (C, S): the token at a place, or any function of the state."""
     values = np.asarray(categories)
@@ -194,6 +198,7 @@ class Hitting(Presented):
         return []
 
 
+@checked
 def hitting(states: ArrayLike, when: Callable[[NDArray[np.generic]], ArrayLike] | ArrayLike) -> Hitting:
     """The first step, from 0, at which each chain is in a state, in one of several, or where a predicate holds.
 
@@ -266,6 +271,7 @@ class Mixing(Presented):
         return []
 
 
+@checked
 def exact_mixing(transition: ArrayLike, epsilon: float = EPSILON) -> Mixing:
     """Stationary law, spectral gap and mixing time in total variation of a row-stochastic matrix (N, N)."""
     matrix = _stochastic(transition)
@@ -287,6 +293,7 @@ def exact_mixing(transition: ArrayLike, epsilon: float = EPSILON) -> Mixing:
     return Mixing(law, second, 1 - second, 1 / (1 - second), time, epsilon, reversible, reason)
 
 
+@checked
 def exact_hitting(transition: ArrayLike, states: ArrayLike) -> Floats:
     """(N,) expected steps from each state until one of `states` is reached; infinite where it may never be."""
     matrix = _stochastic(transition)

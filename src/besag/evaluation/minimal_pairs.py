@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from besag.arrays import Floats
+from besag.checks import checked
 from besag.engine import Engine
 from besag.errors import BesagError, nearest, require
 from besag.evaluation.pair_files import MinimalPair, read_pairs
@@ -65,6 +66,7 @@ class Accuracy(NamedTuple):
     paradigms: int = 1
 
 
+@checked
 def minimal_pairs(
     model: Engine | HasEngine,
     pairs: Iterable[MinimalPair | tuple[str, str]],
@@ -197,6 +199,7 @@ class MinimalPairs(Presented):
 
     # ---- out of here
 
+    @checked
     def table(self, per: Per = "paradigm") -> list[dict[str, Any]]:
         """One row for each paradigm, phenomenon or pair, or ("overall") the two means."""
         if per not in PER:
@@ -225,10 +228,12 @@ class MinimalPairs(Presented):
         about = {name: getattr(self, name) for name in ("model", "dtype", "method", "reduction", "unit")}
         return dict(json_ready({**self._answers(), **about, **{per: self.table(per) for per in PER[:3]}}))
 
+    @checked
     def to_pandas(self, per: Per = "paradigm") -> DataFrame:
         """`table(per)` as a frame; `frame.attrs` says what was scored and how."""
         return data.frame(self, self.table(per), per=per)
 
+    @checked
     def plot(self, ax: Axes | None = None) -> Axes:
         """The accuracy of each paradigm with 95 % intervals (± 1.96 standard errors), sorted within its phenomenon."""
         pyplot = require("matplotlib.pyplot", extra="plot")

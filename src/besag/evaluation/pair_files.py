@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from besag.checks import checked
 from besag.errors import BesagError, nearest
 from besag.files.columns import columns, text
 from besag.files.lines import lines_of
@@ -53,6 +54,7 @@ class MinimalPair:
         return self.phenomenon or self.paradigm
 
 
+@checked
 def read_pairs(
     path: str | os.PathLike[str],
     limit: int | None = None,

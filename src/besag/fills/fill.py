@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag import noise
-from besag.checks import whole_number
+from besag.checks import checked, whole_number
 from besag.conditionals.contract import require_both_sides
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError, nearest, quoted
@@ -96,6 +96,7 @@ class Fill(Presented):
     def __len__(self) -> int:
         return len(self.rows)
 
+    @checked
     def __getitem__(self, rank: int) -> Filling:
         return self.rows[rank]
 
@@ -109,6 +110,7 @@ class Fill(Presented):
         """One row a filling; `frame.attrs` says what the numbers are."""
         return fillings.frame(self, self.rows)
 
+    @checked
     def plot(self, ax: Axes | None = None) -> Axes:
         """The probabilities of the fillings as bars, the likeliest on top."""
         return fillings.plot_fillings(ax, self.rows, [quoted(self.text), *self.facts])
@@ -120,6 +122,7 @@ class Fill(Presented):
         return [fillings.grid([(str(rank), row) for rank, row in enumerate(self.rows, 1)])]
 
 
+@checked
 def fill(
     engine: Engine,
     text: str,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from besag.checks import checked
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.joints.asking import unaries
@@ -22,6 +23,7 @@ from besag.results.words import dtype_name
 BLOCKS = "ag"  # the one construction of three places and more
 
 
+@checked
 def joint(
     engine: Engine,
     places: Places,

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from besag.arrays import Ints
-from besag.checks import is_whole
+from besag.checks import checked, is_whole
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Engine, Idle, Plan
 from besag.errors import BesagError
@@ -39,6 +39,7 @@ Named: TypeAlias = Sequence[str | int]  # words of one token, or token ids
 NUMBERS = 2**24  # of rows in one request: what is fetched at a time
 
 
+@checked
 def marginals(
     engine: Engine,
     texts: str | Iterable[str | Idle],

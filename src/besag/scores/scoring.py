@@ -13,6 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from besag.checks import checked
 from besag.conditionals.contract import Conditionals
 from besag.engine import Engine, Idle, Plan
 from besag.errors import BesagError, quoted
@@ -39,6 +40,7 @@ def score(
 def score(
     engine: Engine, texts: Iterable[str | Idle], method: str | Method = ..., **options: Any
 ) -> Iterator[Score]: ...
+@checked
 def score(
     engine: Engine,
     texts: str | Iterable[str | Idle],

@@ -37,7 +37,7 @@ from torch import Tensor
 
 from besag import noise
 from besag.arrays import Floats, Ints
-from besag.checks import is_number, whole_number
+from besag.checks import checked, is_number, whole_number
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Answers, Engine, Plan, Request
 from besag.errors import BesagError, quoted
@@ -59,6 +59,7 @@ Measure: TypeAlias = Callable[[str, str], float]
 LETTER = re.compile(r"\w")
 
 
+@checked
 def augment(engine: Engine, texts: str | Sequence[str], **options: Any) -> Augmentation:
     """Changed copies of a text or of several; the options are those of `Augmenting`.
 

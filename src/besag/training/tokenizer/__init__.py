@@ -31,6 +31,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from besag import noise
+from besag.checks import checked
 from besag.errors import BesagError, nearest
 from besag.noise import TokenizerTraining
 from besag.training.tokenizer import unigram
@@ -106,6 +107,7 @@ class Layout:
         )
 
 
+@checked
 def train_tokenizer(
     texts: Iterable[str],
     *,
