@@ -13,6 +13,7 @@ import argparse
 import collections
 import json
 import os
+import resource
 import sys
 import tempfile
 import time
@@ -30,6 +31,7 @@ from hypothesis import strategies as st
 from tests.fuzz import calls, commands, pool, watching
 
 BLOCK = 250
+MEMORY = 12 << 30
 
 
 def drawn(inputs: st.SearchStrategy[Any], number: int, count: int, use: Callable[[Any], None]) -> None:
@@ -75,6 +77,7 @@ def main() -> int:
     arguments.add_argument("--again", help="one command line, as JSON")
     asked = arguments.parse_args()
     torch.set_num_threads(1)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))  # what asks for more is told so, and the machine stays up
     with tempfile.TemporaryDirectory(prefix="fuzz-") as root:
         pool.write(Path(root))
         here = Path(root) / "here"

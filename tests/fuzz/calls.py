@@ -23,9 +23,12 @@ from tests.results.test_conformance import made as result
 import besag
 
 HOSTILE = (
-    "None", "True", "0", "-1", "1.5", "10**9", "10**20", "10**30", "10**5000", "-10**20", "float('nan')", "float('inf')",
-    "-1e-300", "1e308", "1j", "''", "'text'", "'\\0'", "'\\ud800'", "'a' * 10000", "b'bytes'", "[]", "()", "{}", "set()",
-    "['a', None]", "[1, 'a']", "[None]", "[[]]", "[['a'], 1]", "{'a': None}", "{1: 2}", "object()", "object", "len", "...",
+    "None", "True", "0", "-1", "1.5", "10**9", "10**20", "10**30", "10**5000", "-10**20", "float('nan')",
+    "float('inf')",
+    "-1e-300", "1e308", "1j", "''", "'text'", "'\\0'", "'\\ud800'", "'a' * 10000", "b'bytes'", "[]", "()", "{}",
+    "set()",
+    "['a', None]", "[1, 'a']", "[None]", "[[]]", "[['a'], 1]", "{'a': None}", "{1: 2}", "object()", "object", "len",
+    "...",
     "iter(())", "iter([None])", "(x for x in 'ab')", "range(3)", "slice(None)", "np.zeros(0)", "np.array(1.0)",
     "np.array([np.nan])", "np.array(['a'])", "np.float64('nan')", "np.int64(3)", "torch.zeros(2, 2)", "torch.tensor(3)",
     "lm", "table", "lm.engine", "besag", "NotImplemented", "1 << 64", "'[MASK]'", "'../../etc'", "Exception('x')",
@@ -45,36 +48,45 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "changes": ("{'cat': 'dog'}", "{'cat': None}", "()"),
     "chains": ("2",), "steps": ("2",), "levels": ("2",), "minors": ("3",), "k": ("2",), "n": ("2",), "budget": ("5",),
     "copies": ("1",), "moves": ("1",), "burn_in": ("0", "1"), "at": ("1", "0"), "seed": ("0", "1"), "samples": ("2",),
-    "places": ("2", "['a']"), "width": ("2",), "length": ("3",), "most": ("3", "None"), "size": ("280",), "limit": ("2", "None"),
-    "tokens": ("'b'", "1"), "token": ("'b'",), "own": ("'b'",), "other": ("'c'", "lm"), "x": ("'b'", "0"), "y": ("'b'", "0"),
+    "places": ("2", "['a']"), "width": ("2",), "length": ("3",), "most": ("3", "None"), "size": ("280",),
+    "limit": ("2", "None"),
+    "tokens": ("'b'", "1"), "token": ("'b'",), "own": ("'b'",), "other": ("'c'", "lm"), "x": ("'b'", "0"),
+    "y": ("'b'", "0"),
     "place": ("0", "1"), "shown": ("{0: 'b'}", "{}"), "per": ("'token'", "'paradigm'", "'word'", "'pair'"),
-    "how": ("'sum'", "'mean'"), "reduction": ("'sum'", "'mean'"), "base": ("'e'", "2", "10"), "outcomes": ("'text'", "'all'"),
-    "of": ("'sentence'", "'option'", "'words'"), "key": ("0", "'b'", "slice(0, 1)"), "index": ("0", "-1"), "rank": ("0", "True"),
+    "how": ("'sum'", "'mean'"), "reduction": ("'sum'", "'mean'"), "base": ("'e'", "2", "10"),
+    "outcomes": ("'text'", "'all'"),
+    "of": ("'sentence'", "'option'", "'words'"), "key": ("0", "'b'", "slice(0, 1)"), "index": ("0", "-1"),
+    "rank": ("0", "True"),
     "chain": ("0",), "engine": ("lm.engine", "table.engine"), "model": ("table.conditionals", "lm", "folder"),
     "conditionals": ("table.conditionals",), "pairs": ("[('the cat', 'the dog')]", "'contiguous'", "'random'"),
     "corpus": ("['one two three four five'] * 3",), "scores": ("lm.score(['the cat', 'a dog'])",), "word": ("'cat'",),
     "regex": ("'[a-z ]+'",), "test": ("len", "str.islower"), "least": ("1",), "of_": ("'words'",), "path": ("scratch",),
-    "tokenizer": ("lm.tokenizer",), "tokenizers": ("{'a': lm.tokenizer}",), "law": ("'whole_word'", "'uniform'", "'span'"),
+    "tokenizer": ("lm.tokenizer",), "tokenizers": ("{'a': lm.tokenizer}",),
+    "law": ("'whole_word'", "'uniform'", "'span'"),
     "rate": ("0.3",), "rate_law": ("'constant'", "'linear'"), "features": ("[{'input_ids': [2, 5, 6, 3]}]",),
     "joint": ("[[0.4, 0.1], [0.1, 0.4]]",), "symbols": ("['a', 'b']", "None"), "couplings": ("[[0, 1], [1, 0]]",),
     "fields": ("[0, 1]",), "lengths": ("[1, 2, 3]", "lm.length_model(['a cat', 'dog'])"), "height": ("0.5",),
-    "level": ("0.95",), "constructions": ("['ag', 'mlm']", "None"), "metric": ("'pair_nll'",), "construction": ("'ag'",),
+    "level": ("0.95",), "constructions": ("['ag', 'mlm']", "None"), "metric": ("'pair_nll'",),
+    "construction": ("'ag'",),
     "traces": ("np.random.default_rng(0).normal(size=(2, 30))",), "categories": ("[[0, 1, 1], [0, 0, 1]]",),
     "transition": ("[[0.5, 0.5], [0.2, 0.8]]",), "states": ("[[0, 1, 1], [0, 0, 1]]", "[0]"), "when": ("1", "[1]"),
     "epsilon": ("0.25",), "recipe": ("{}", "'no.toml'", "{'data': {'train': ['no.txt']}}"), "output": ("scratch",),
     "words": ("'tokenizer'", "'whitespace'"), "prefix": ("'a'", "''"), "suffix": ("'a'", "''"), "ax": ("None",),
     "within": ("None", "'the [MASK] sleeps'"), "watch": ("None",), "record": ("None",), "resume": ("False",),
     "device": ("'cpu'", "None"), "dtype": ("None", "'float32'"), "revision": ("None",), "similarity": ("0.5", "None"),
-    "measure": ("None",), "judge": ("None",), "reference": ("None",), "rows": ("()",), "strength": ("0.5",), "depth": ("0.5",),
+    "measure": ("None",), "judge": ("None",), "reference": ("None",), "rows": ("()",), "strength": ("0.5",),
+    "depth": ("0.5",),
     "share": ("0.3",), "energy": ("'norm'", "'raw'"), "confidence": ("0.9",), "kind": ("'line'", "'text'", "'bpe'"),
     "distances": ("(1, 2)",), "per_text": ("1",), "max_distance": ("1", "None"), "gold": ("['cat', 'dog']", "None"),
-    "lm": ("lm",), "separator": ("' '",), "strict": ("False",), "end": ("''", "'.'"), "every": ("1", "None"), "query": ("'a'",),
+    "lm": ("lm",), "separator": ("' '",), "strict": ("False",), "end": ("''", "'.'"), "every": ("1", "None"),
+    "query": ("'a'",),
     "statistics": ("None",), "against": ("()", "['mlm']"), "number": ("None", "1"), "what": ("'thing'",),
     "temperature": ("0.5",), "top_k": ("3",), "top_p": ("0.9",), "beam": ("2", "None"), "sample": ("False", "100"),
 }  # fmt: skip
 HANDED_ON = {  # who takes the **options of a verb
     "score": "besag.scores.scoring.score", "choose": "besag.scores.scoring.score", "fill": "besag.fills.fill.fill",
-    "marginals": "besag.scores.marginals_asking.marginals", "joint": "besag.joints.ag.ArnoldGokhale", "pairs": "besag.study.pairs.study",
+    "marginals": "besag.scores.marginals_asking.marginals", "joint": "besag.joints.ag.ArnoldGokhale",
+    "pairs": "besag.study.pairs.study",
     "solve": "besag.constraints.solving.solve", "augment": "besag.samplers.editing.augment.augment",
     "edit": "besag.samplers.editing.edit.edit", "invert": "besag.samplers.editing.edit.invert",
     "normalise": "besag.samplers.normalising.normalise", "dependence": "besag.diagnostics.dependence.dependence",
@@ -130,9 +142,9 @@ def methods(one: Any) -> Iterator[tuple[str, Any]]:
     for name, run in inspect.getmembers(type(one), callable):
         if name != "__getitem__" and (name.startswith("_") or not isinstance(run, Callable)):
             continue
-        if getattr(inspect.unwrap(run), "__module__", "").startswith("besag") and not inspect.ismethod(run):
-            if len(inspect.signature(run).parameters) > 1:
-                yield name, run
+        own = getattr(inspect.unwrap(run), "__module__", "").startswith("besag") and not inspect.ismethod(run)
+        if own and len(inspect.signature(run).parameters) > 1:
+            yield name, run
 
 
 @cache

@@ -21,20 +21,26 @@ HOSTILE_NUMBERS = (
     "0x10", "1_0", "²", "1.5", "a", "-0.0", "true",
 )  # fmt: skip
 HOSTILE_TEXTS = (
-    "", " ", "\n", "\0", "a\0b", "\x1b[31m", "[/b]", "[MASK]", "[CLS] [SEP]", "{}", "%s", "=1+1", "a" * 5000, "the " * 300,
-    "ﷺ", "é", "\u200b", "\U0001f600", "\udc80", "\ud800", "-", "--", "../..", "a=b", "=", ".", "[[[[", "(" * 3000, "(a+)+$",
+    "", " ", "\n", "\0", "a\0b", "\x1b[31m", "[/b]", "[MASK]", "[CLS] [SEP]", "{}", "%s", "=1+1", "a" * 5000,
+    "the " * 300,
+    "ﷺ", "é", "\u200b", "\U0001f600", "\udc80", "\ud800", "-", "--", "../..", "a=b", "=", ".", "[[[[", "(" * 3000,
+    "(a+)+$",
     "None", "9" * 5000, "0:5", "5:0", "-1", "x..y", "the" * 3000,
 )  # fmt: skip
 TEXTS = (
-    "the cat sleeps.", "the [MASK] sleeps.", "the [MASK] [MASK] walked", "a {} walked", "[MASK] [MASK] [MASK]", "it rained",
+    "the cat sleeps.", "the [MASK] sleeps.", "the [MASK] [MASK] walked", "a {} walked", "[MASK] [MASK] [MASK]",
+    "it rained",
 )  # fmt: skip
-OUTPUTS = ("out.tsv", "out.csv", "out.jsonl", "out.parquet", "out.svg", "out.png", "out", "no/such/out.tsv", "folder", ".",
+OUTPUTS = ("out.tsv", "out.csv", "out.jsonl", "out.parquet", "out.svg", "out.png", "out", "no/such/out.tsv", "folder",
+           ".",
            "x" * 300, "a\0b", "/dev/null", "out.tsv.gz", "")  # fmt: skip
-TRAINING = ("schedule.steps=2", "schedule.steps=0", "schedule.steps=x", "masking.rate=nan", "masking.rate=2", "a.b=1", "a",
+TRAINING = ("schedule.steps=2", "schedule.steps=0", "schedule.steps=x", "masking.rate=nan", "masking.rate=2", "a.b=1",
+            "a",
             "model.config={}", "optimizer.name=none", "objective.name=compatible", "masking.law=span", "run.seed=-1",
             "data.batch_tokens=0", f"run.seed={'9' * 30}", "data.train=[]", "tokenizer.size=1", "=")  # fmt: skip
 TINY = {"chains": "2", "steps": "2", "length": "3", "budget": "5", "minors": "3", "candidates": "4", "copies": "1",
-        "rounds": "1", "limit": "2", "k": "2", "beam": "2", "size": "280", "minutes": "0.01", "per_text": "1", "every": "1",
+        "rounds": "1", "limit": "2", "k": "2", "beam": "2", "size": "280", "minutes": "0.01", "per_text": "1",
+        "every": "1",
         "top_k": "5", "top": "2", "sample": "2", "batch_tokens": "64", "max_length": "8"}  # fmt: skip
 SCORING = ("score", "choose", "eval")  # commands whose methods are scores
 

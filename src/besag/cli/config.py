@@ -9,7 +9,7 @@ import typer
 
 from besag.cli.exits import WRONG, say
 from besag.cli.options import of_run
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 
 
 def read(path: str, options: dict[str, bool]) -> dict[str, object]:
@@ -19,8 +19,8 @@ def read(path: str, options: dict[str, bool]) -> dict[str, object]:
             content = tomllib.load(file)
     except OSError as failure:
         raise BesagError(f"cannot read --config {path!r}: {failure.strerror}") from failure
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as failure:
-        raise BesagError(f"--config {path!r} is not TOML: {failure}") from failure
+    except (ValueError, RecursionError) as failure:  # also a NUL in the path, and what is beyond Python's limits
+        raise BesagError(f"--config {quoted(path)} is not TOML: {failure}") from failure
     found: dict[str, object] = {}
     for key, value in content.items():
         name = key.replace("-", "_")
@@ -33,7 +33,9 @@ def read(path: str, options: dict[str, bool]) -> dict[str, object]:
             value = [value]
         values = value if isinstance(value, list) else [value]
         if not all(isinstance(part, str | int | float | bool) for part in values):
-            raise BesagError(f"--config {path!r}: {key!r} is {value!r}; a text, a number, true or false is needed")
+            raise BesagError(
+                f"--config {path!r}: {key!r} is {quoted(value)}; a text, a number, true or false is needed"
+            )
         words = [part if isinstance(part, bool) else str(part) for part in values]  # as if typed on the command line
         found[name] = words if options[name] else words[0]
     return found

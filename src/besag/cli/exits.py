@@ -20,7 +20,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import ParamSpec
 
@@ -28,6 +28,7 @@ import typer
 
 from besag.errors import BesagError, quoted
 
+LARGEST = 10**18  # a number in an option stays below
 UNUSABLE, WRONG, UNSCORED, INTERNAL, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 70, 130, 141
 
 P = ParamSpec("P")
@@ -41,6 +42,7 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+                _refuse_beyond(kwargs)
                 code = command(*args, **kwargs)
             sys.stdout.flush()
         except BesagError as error:
@@ -67,6 +69,14 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
         raise typer.Exit(code)
 
     return run
+
+
+def _refuse_beyond(given: Mapping[str, object]) -> None:
+    """No option is a number of over 64 bits, endless, or none at all; what suits each is for its command to say."""
+    for name, value in given.items():
+        if isinstance(value, int | float) and not isinstance(value, bool) and not abs(value) < LARGEST:
+            option = f"--{name.rstrip('_').replace('_', '-')}"
+            raise BesagError(f"{option} {quoted(value)}: give a finite number of at most 18 digits")
 
 
 def _say_fault(fault: Exception) -> int:

@@ -51,8 +51,8 @@ class Exact(ABC):
             raise BesagError(f"{self.name!r} answers hidden places only; a shown place was asked")
         answers = torch.empty(len(row), self.width, dtype=self.dtype)
         patterns, pattern_of = torch.unique(hides, dim=0, return_inverse=True)
-        for number, pattern in enumerate(patterns):
-            members = torch.nonzero(pattern_of == number)[:, 0]  # (G,)
+        for which, pattern in enumerate(patterns):
+            members = torch.nonzero(pattern_of == which)[:, 0]  # (G,)
             hidden, shown = torch.nonzero(pattern)[:, 0].tolist(), torch.nonzero(~pattern)[:, 0].tolist()
             joint = self.log_joint(hidden, shown, ids[members][:, shown])  # (G, V, …, V)
             impossible = torch.logsumexp(joint.flatten(1), 1) == -torch.inf
@@ -65,7 +65,7 @@ class Exact(ABC):
             position = torch.full((len(ids),), -1)
             position[members] = torch.arange(len(members))
             for axis, asked in enumerate(hidden):
-                asks = torch.nonzero((pattern_of[row] == number) & (place == asked))[:, 0]
+                asks = torch.nonzero((pattern_of[row] == which) & (place == asked))[:, 0]
                 others = [other + 1 for other in range(len(hidden)) if other != axis]
                 marginal = torch.logsumexp(joint, others) if others else joint  # (G, V)
                 answers[asks] = marginal[position[row[asks]]]

@@ -186,7 +186,6 @@ class Score:
         """
         return self._at((start, end))
 
-    @checked
     def __getitem__(self, key: slice | str | tuple[int, int]) -> float:
         """`score[3:6]`: the value of a span of characters; `score["word"]`: of the one place where that stands."""
         if isinstance(key, str | tuple):
