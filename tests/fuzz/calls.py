@@ -218,7 +218,7 @@ def drawn(draw: Any) -> str:
         value = draw(st.sampled_from(HOSTILE if draw(st.integers(0, 99)) < wild else _right(one)))
         plain = one.kind in (one.VAR_POSITIONAL, one.POSITIONAL_ONLY) or (needed and one.kind is not one.KEYWORD_ONLY)
         given.append((None if plain and all(name is None for name, _ in given) else one.name, value))
-    if draw(st.integers(0, 99)) < wild // 5:
+    if draw(st.integers(0, 99)) < wild // 5 and not door.may_raise:  # nobody names what stands in brackets
         given.append((draw(st.sampled_from(("nonsense", "see", "text"))), "1"))
     return f"{door.source}({', '.join(value if name is None else f'{name}={value}' for name, value in given)})"
 

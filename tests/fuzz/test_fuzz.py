@@ -78,6 +78,8 @@ def test_every_door_refuses_unknown_names_in_our_words() -> None:
     """A public callable that nobody made `checked` is found here."""
     raw = []
     for door in calls.doors():
+        if door.may_raise:  # nobody names what stands in brackets
+            continue
         try:
             eval(f"{door.source}(__no_such_argument__=1)", calls.namespace())
         except BesagError:

@@ -124,6 +124,7 @@ def command(line: list[str], folder: Path, stdin: bytes = b"") -> tuple[str | No
     folder.mkdir()
     faults: list[BaseException] = []
     with _noticing(faults), chdir(folder), warnings.catch_warnings(), watchdog():
+        warnings.simplefilter("ignore")  # under pytest they would be errors
         ended = run(line, stdin)
     return _wrong(ended, ended.error or next(iter(faults), None), folder), ended.code
 

@@ -72,11 +72,17 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
 
 
 def _refuse_beyond(given: Mapping[str, object]) -> None:
-    """No option is a number of over 64 bits, endless, or none at all; what suits each is for its command to say."""
+    """No option is a number of over 64 bits, endless, or none at all, nor holds a NUL: no path does, and no argument can.
+
+    What else suits each is for its command to say.
+    """
     for name, value in given.items():
+        option = f"--{name.rstrip('_').replace('_', '-')}"
         if isinstance(value, int | float) and not isinstance(value, bool) and not abs(value) < LARGEST:
-            option = f"--{name.rstrip('_').replace('_', '-')}"
             raise BesagError(f"{option} {quoted(value)}: give a finite number of at most 18 digits")
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and "\0" in text:
+                raise BesagError(f"{option} {quoted(text)}: it holds a NUL")
 
 
 def _say_fault(fault: Exception) -> int:

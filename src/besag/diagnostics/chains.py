@@ -33,7 +33,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from besag.arrays import Floats, Ints
-from besag.checks import checked
+from besag.checks import array, checked
 from besag.errors import BesagError
 from besag.results import data
 from besag.results.data import describe, json_ready
@@ -275,7 +275,7 @@ def indicator(categories: ArrayLike) -> Floats:
 
 
 def check(trace: ArrayLike, name: str = "a trace") -> Floats:
-    values = np.asarray(trace, dtype=np.float64)
+    values = array(trace, name)
     values = values[None] if values.ndim == 1 else values
     if values.ndim != 2 or not values.size:
         raise BesagError(f"{name} needs the shape (chains, steps); got {np.shape(trace)}")

@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from besag.arrays import Floats, Ints
-from besag.checks import checked
-from besag.errors import BesagError, require
+from besag.checks import array, checked
+from besag.errors import BesagError, quoted, require
 from besag.results import data
 from besag.results.data import json_ready
 from besag.results.grid import Grid, lines
@@ -297,8 +297,11 @@ def exact_mixing(transition: ArrayLike, epsilon: float = EPSILON) -> Mixing:
 def exact_hitting(transition: ArrayLike, states: ArrayLike) -> Floats:
     """(N,) expected steps from each state until one of `states` is reached; infinite where it may never be."""
     matrix = _stochastic(transition)
+    wanted = array(states, "states")
+    if not np.isin(wanted, np.arange(len(matrix))).all():
+        raise BesagError(f"states={quoted(states)}: give numbers of states, from 0 to {len(matrix) - 1}")
     inside = np.zeros(len(matrix), bool)
-    inside[np.asarray(states)] = True
+    inside[wanted.astype(int)] = True
     reaches = inside.copy()  # states from which the set can be reached at all
     for _ in range(len(matrix)):
         reaches |= (matrix[:, reaches] > 0).any(1)
@@ -312,7 +315,7 @@ def exact_hitting(transition: ArrayLike, states: ArrayLike) -> Floats:
 
 
 def _stochastic(transition: ArrayLike) -> Floats:
-    matrix = np.asarray(transition, dtype=np.float64)
+    matrix = array(transition, "transition")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise BesagError(f"a transition matrix is square, one row a state; got the shape {matrix.shape}")
     if not (matrix >= 0).all() or np.abs(matrix.sum(1) - 1).max() > 1e-8:

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -51,6 +51,7 @@ PER: tuple[Per, ...] = ("paradigm", "phenomenon", "overall", "pair")
 MACRO, MICRO = "mean over paradigms", "all pairs"  # in words
 
 
+@runtime_checkable
 class HasEngine(Protocol):
     """A language model."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def score(
 ) -> Score | list[Score] | Iterator[Score]:
     """One `Score` of a text, a list for a list, and for any other iterable an iterator that streams, in order."""
     if isinstance(texts, str) and not isinstance(words, str):
-        words = [words]  # type: ignore[list-item]
+        words = cast(WordPolicy, [words])
     scoring = Scoring(
         engine.conditionals, method if isinstance(method, Method) else method_named(method, **options),
         words, prefix, suffix, separator, parse_base(base), rank, entropy, lengths, strict,
