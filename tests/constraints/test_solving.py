@@ -274,7 +274,7 @@ def test_a_search_that_has_gone_astray_begins_anew():
         ("[MASK]", [], {"budget": 2.5}, "budget=2.5"),
         ("[MASK]", [], {"top_k": 0}, "top_k=0"),
         ("[MASK]", [], {"temperature": 0.0}, "temperature=0.0"),
-        ("[MASK]", [], {"order": "lefft"}, "order='lefft': give one of domain, left, entropy. Did you mean 'left'"),
+        ("[MASK]", [], {"order": "lefft"}, "order='lefft': give 'domain' or 'left' or 'entropy'. Did you mean 'left'"),
         ("[MASK]", [], {"sample": True, "solutions": None}, "say how many draws"),
     ],
 )

@@ -66,7 +66,7 @@ def test_a_protein_from_nothing_is_written_as_one_word():
     ("arguments", "told"),
     [
         ({"text": "a b a b"}, "'a b a b' has no mask, so nothing in it may change: write"),
-        ({"text": "a b a b", "free": "al"}, "free='al': give 'all' or a list of whole numbers or texts"),
+        ({"text": "a b a b", "free": "al"}, "free='al': give 'all' or a list or None"),
         ({"text": "a b c [MASK]", "keep": ["a"], "free": ["a"]}, "everything that is free in .* is to be kept"),
         ({}, "give a text with masks, or a length to sample from nothing; neither was given"),
         ({"text": "a [MASK] a b", "length": 4}, "both were given"),

@@ -72,7 +72,7 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
 
 
 def _refuse_beyond(given: Mapping[str, object]) -> None:
-    """No option is a number of over 64 bits, endless, or none at all, nor holds a NUL: no path does, and no argument can.
+    """No option is a number of over 64 bits, endless, or none at all, nor holds a NUL, which no path does.
 
     What else suits each is for its command to say.
     """
