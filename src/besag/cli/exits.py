@@ -14,8 +14,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -27,6 +29,7 @@ from typing import ParamSpec
 import typer
 
 from besag.errors import BesagError, quoted
+from besag.results.tables import shown
 
 LARGEST = 10**18  # a number in an option stays below
 UNUSABLE, WRONG, UNSCORED, INTERNAL, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 70, 130, 141
@@ -41,14 +44,14 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+                warnings.showwarning = lambda message, *_, **__: say(f"warning: {as_typed(str(message), command)}")
                 _refuse_beyond(kwargs)
                 code = command(*args, **kwargs)
             sys.stdout.flush()
         except BesagError as error:
             if os.environ.get("BESAG_DEBUG"):
                 raise
-            say(f"error: {error}")
+            say(f"error: {as_typed(str(error), command)}")
             code = WRONG
         except BrokenPipeError:
             _drop_stdout()
@@ -77,12 +80,11 @@ def _refuse_beyond(given: Mapping[str, object]) -> None:
     What else suits each is for its command to say.
     """
     for name, value in given.items():
-        option = f"--{name.rstrip('_').replace('_', '-')}"
         if isinstance(value, int | float) and not isinstance(value, bool) and not abs(value) < LARGEST:
-            raise BesagError(f"{option} {quoted(value)}: give a finite number of at most 18 digits")
+            raise BesagError(f"{name}={quoted(value)}: give a finite number of at most 18 digits")
         for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str) and "\0" in text:
-                raise BesagError(f"{option} {quoted(text)}: it holds a NUL")
+                raise BesagError(f"{name}={quoted(text)}: it holds a NUL")
 
 
 def _say_fault(fault: Exception) -> int:
@@ -99,8 +101,25 @@ def _say_fault(fault: Exception) -> int:
 
 
 def say(message: str) -> None:
-    """One line on stderr."""
-    print(" ".join(message.split("\n")), file=sys.stderr)
+    """One line on stderr, in which nothing steers the terminal."""
+    print(shown(" ".join(message.split("\n"))), file=sys.stderr)
+
+
+def as_typed(message: str, command: Callable[..., object]) -> str:
+    """A message about arguments, as `allow_pickle=True`, in the words of the command line: `--allow-pickle`.
+
+    Only options of this command are named so: what `--set` takes is written NAME=VALUE there as well.
+    """
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        about = [part for part in getattr(parameter.annotation, "__metadata__", ()) if hasattr(part, "param_decls")]
+        # typer calls the first spelling the default
+        spellings = [about[0].default, *(about[0].param_decls or ())] if about else []
+        option = next((str(one).split("/")[0] for one in spellings if str(one).startswith("--")), None)
+        if option is not None:
+            argument = rf"(?<!--set )(?<![\w'\"=.\[-]){name}="
+            message = re.sub(rf"{argument}True\b", option, message)
+            message = re.sub(rf"{argument}(?=[\w'\"…(\[-])", f"{option} ", message)
+    return message
 
 
 def _drop_stdout() -> None:
