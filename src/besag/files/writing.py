@@ -16,10 +16,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeAlias
 
+from besag.characters import all_shown
 from besag.errors import BesagError, require
-from besag.files.cells import cell, csv_line, escaped, json_line, rounded, tsv_line
+from besag.files.cells import cell, csv_line, escaped, harmless, json_line, rounded, tsv_line
 from besag.files.rows import FORMAT_OF_ENDING
-from besag.files.whole import sync, whole
+from besag.files.whole import descriptor, is_stream, sync, whole
 from besag.results.tables import shown
 
 TABLE_ROWS, PARQUET_ROWS = 200, 4096  # rows that wait until their block is written
@@ -59,6 +60,8 @@ def check_output(path: str, force: bool, named_by: str = "--output") -> None:
     """May this file be written?"""
     if os.path.isdir(path):
         raise BesagError(f"{path!r} is a folder: {named_by} is a file")
+    if is_stream(path):
+        return
     if os.path.exists(path) and not force:
         raise BesagError(f"{path!r} exists already: choose another {named_by}, or say --force to write over it")
     folder = os.path.dirname(path) or "."
@@ -66,11 +69,11 @@ def check_output(path: str, force: bool, named_by: str = "--output") -> None:
         raise BesagError(f"no such folder: {folder!r}, to write {path!r} in")
 
 
-def writer(format: str, path: str | None, force: bool) -> Writer:
+def writer(format: str, path: str | None, force: bool, spreadsheet_safe: bool = False) -> Writer:
     """Check that the output may be written, and get ready to."""
     if path is not None:
         check_output(path, force)
-    return ParquetWriter(str(path)) if format == "parquet" else line_writer(format, path)
+    return ParquetWriter(str(path)) if format == "parquet" else line_writer(format, path, spreadsheet_safe)
 
 
 def write_rows(path: str | os.PathLike[str], rows: Sequence[Row]) -> None:
@@ -86,11 +89,12 @@ def write_rows(path: str | os.PathLike[str], rows: Sequence[Row]) -> None:
         draft.touch()  # where there are no rows
 
 
-def line_writer(format: str, path: str | None) -> Growing:
+def line_writer(format: str, path: str | None, spreadsheet_safe: bool = False) -> Growing:
     if format == "table":
         return TableWriter(path)
     encoders: dict[str, Callable[[], Encoder]] = {
-        "tsv": lambda: Delimited(tsv_line), "csv": lambda: Delimited(csv_line), "jsonl": JsonLines,
+        "tsv": lambda: Delimited(tsv_line, spreadsheet_safe), "csv": lambda: Delimited(csv_line, spreadsheet_safe),
+        "jsonl": JsonLines,
     }  # fmt: skip
     return LineWriter(encoders[format](), path)
 
@@ -114,6 +118,7 @@ class Columns:
     def arrange(self, row: Row, others: Others) -> dict[str, object]:
         """One row with exactly these columns; an input's column named like one of ours is called input.NAME."""
         flat = {**row, **{f"input.{name}" if name in row else name: value for name, value in others.items()}}
+        flat = all_shown(flat)
         if not self.names:
             self.names = list(flat)
         for name in flat.keys() - set(self.names) - self.left_out:
@@ -126,16 +131,21 @@ class Columns:
 
 
 class Delimited:
-    """A header, then a line a row. What besag computed is rounded to 8 digits; what came in goes out as it was."""
+    """A header, then a line a row. What besag computed is rounded to 8 digits; what came in goes out as it was, or
+    (`safe`) so that no spreadsheet runs it.
+    """
 
-    def __init__(self, line: Callable[[list[str]], str]) -> None:
-        self.line, self.columns = line, Columns()
+    def __init__(self, line: Callable[[list[str]], str], safe: bool = False) -> None:
+        self.line, self.columns, self.safe = line, Columns(), safe
 
     def __call__(self, row: Row, others: Others) -> str:
         first = not self.columns.names
         flat = self.columns.arrange({name: rounded(value) for name, value in row.items()}, others)
-        header = self.line(self.columns.names) if first else ""
-        return header + self.line([cell(value) for value in flat.values()])
+        header = self._line(self.columns.names) if first else ""
+        return header + self._line([cell(value) for value in flat.values()])
+
+    def _line(self, cells: list[str]) -> str:
+        return self.line([harmless(one) for one in cells] if self.safe else cells)
 
 
 class JsonLines:
@@ -160,7 +170,7 @@ class _Appending:
         if self.stream is None:
             self.stream = sys.stdout if self.path is None else _open_at(self.path, self.kept)
         self.stream.write(text)
-        if self.path is None:
+        if self.path is None or is_stream(self.path):
             self.stream.flush()
 
     def flush(self) -> None:
@@ -198,7 +208,8 @@ def _open_at(path: str, size: int) -> IO[str]:
     """A file from which everything but the first `size` bytes is cut off."""
     try:
         if not size:
-            return open(path, "w", encoding="utf-8", newline="")
+            own = descriptor(path)  # by its number: opening it by its name would cut off what a shell has written there
+            return open(path if own is None else os.dup(own), "w", encoding="utf-8", newline="")
         os.truncate(path, size)
         return open(path, "a", encoding="utf-8", newline="")
     except OSError as failure:
@@ -336,6 +347,8 @@ class ParquetWriter:
                 schema = pyarrow.schema([self._known(pyarrow, column) for column in inferred])
                 self.file = parquet.ParquetWriter(self.whole.enter_context(whole(self.path)), schema)
             self.file.write_table(pyarrow.Table.from_pylist(rows, schema=self.file.schema))
+        except OverflowError as failure:
+            raise BesagError("Parquet has no whole numbers of more than 64 bits: say --format jsonl") from failure
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as failure:
             raise BesagError(f"a column changes its type, which Parquet cannot hold: {failure}") from failure
 

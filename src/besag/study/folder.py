@@ -61,7 +61,7 @@ class Folder:
             self._refuse_others(before, known)
         else:  # nothing was measured under other settings
             self.path.mkdir(parents=True, exist_ok=True)
-            text = json.dumps({"kind": KIND, **known}, indent=2, ensure_ascii=False)
+            text = json.dumps({"kind": KIND, **known}, indent=2)  # in ASCII: names of files may hold what is no text
             write_whole(self.path / SETTINGS, text + "\n")
         self._rows = open(self.path / ROWS, "a", encoding="utf-8", newline="\n")  # noqa: SIM115 (closed by `close`)
         return whole
