@@ -65,6 +65,11 @@ class Batches:
     ) -> Iterator[tuple[slice, dict[str, Tensor]]]:
         """Sequences start … stop through the network, their asked rows through the head in chunks of asks."""
         network = self.conditionals
+        if network.max_length is not None and length > network.max_length:
+            raise BesagError(
+                f"a sequence of {length:,} tokens was asked, and {network.name!r} sees {network.max_length:,} at a "
+                "time: give a shorter text"
+            )
         first, last = np.searchsorted(asked.row.numpy(), [start, stop]).tolist()
         if first == last:
             return  # nobody asks about them

@@ -298,8 +298,8 @@ class LanguageModel:
             method: a construction ("ag", "mlm", "order", "mrf", "mrf_local", "hcb", "stationary"); more than two places
                 know "ag" only.
             outcomes: "text", or "all" to let special tokens stand there, too.
-            candidates: how many of the likeliest tokens may stand at a place, "all", or a list of words for each place.
-                "auto" takes all where that is cheap, else the likeliest few hundred.
+            candidates: how many of the likeliest tokens may stand at a place, "all", or a list of words (or token ids)
+                for each place. "auto" takes all where that is cheap, else the likeliest few hundred.
             gold: the tokens to measure the joint on, where the text has none of its own.
             options: of the construction.
 

@@ -25,6 +25,7 @@ Context = str | Sequence[str]
 Words = Sequence[str] | Sequence[tuple[int, int]]  # of a text, or their spans
 WordPolicy = str | Words | Sequence[Words]
 TRIED = 200  # tokens
+MOST_IDS = 2**31  # what any tokenizer can number
 POLICIES = ("tokenizer", "whitespace")
 SPACE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # U+3000 is the last white space there is
 
@@ -132,7 +133,7 @@ class Vocabulary:
 
     def token(self, id: int) -> str:
         """How the tokenizer writes `id`; heads may be wider than their tokenizer, so an id beyond it says so."""
-        token = self.tokenizer.convert_ids_to_tokens(int(id)) if id >= 0 else None
+        token = self.tokenizer.convert_ids_to_tokens(int(id)) if 0 <= id < MOST_IDS else None
         if token is None or (token == self.tokenizer.unk_token and id != self.unknown_id):
             return f"<no token {int(id)}>"
         return str(token)

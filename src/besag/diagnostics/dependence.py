@@ -72,6 +72,7 @@ class DependenceMap(Presented):
     details: Mapping[str, int]  # joints, and how many of them are unfinished
     model: str
     dtype: str
+    unknown: int = 0  # tokens of the text that the tokenizer does not know
 
     @property
     def pairs(self) -> int:
@@ -162,6 +163,7 @@ def dependence(
         max_distance=max_distance,
         lost=float(np.mean([one.lost for one in found])),
         details={"joints": len(found), "unfinished": unfinished},
+        unknown=encoded.unknown,
         model=conditionals.name,
         dtype=dtype_name(conditionals.dtype),
     )
@@ -196,7 +198,7 @@ def _plan(
     candidates: int,
     outcomes: Literal["text", "all"],
 ) -> Plan[_Found]:
-    places = find(conditionals.vocabulary, text, pair, conditionals.max_length)
+    places = find(conditionals.vocabulary, text, pair, conditionals.max_length, needs_context=False)
     unaries = yield from asking.plan(conditionals, places, outcomes=outcomes, candidates=candidates)
     built = how.build(unaries)
     information = metrics.measure(unaries, built).mutual_information

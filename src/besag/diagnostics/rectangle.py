@@ -40,7 +40,7 @@ from besag.results import data
 from besag.results.grid import Grid
 from besag.results.result import Presented
 from besag.results.status import Status
-from besag.results.words import counted, dtype_name
+from besag.results.words import counted, dtype_name, unseen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,6 +69,7 @@ class Rectangles(Presented):
     seed: int
     model: str
     dtype: str
+    unknown: int = 0  # tokens around the places that the tokenizer does not know
 
     @cached_property
     def log_odds_a(self) -> Floats:
@@ -144,7 +145,8 @@ class Rectangles(Presented):
     @property
     def facts(self) -> list[str]:
         """What a reader must know about the numbers, most important first."""
-        return [counted(len(self.deviations), "2 × 2 minor"), f"nats, seed {self.seed}", self.model, self.dtype]
+        minors = counted(len(self.deviations), "2 × 2 minor")
+        return [*unseen(self.unknown), minors, f"nats, seed {self.seed}", self.model, self.dtype]
 
     # ---- out of here
 
@@ -207,6 +209,7 @@ def rectangles(
         seed=seed,
         model=conditionals.name,
         dtype=dtype_name(conditionals.dtype),
+        unknown=where[0].unknown if positions is not None else encoded.unknown,
     )
 
 

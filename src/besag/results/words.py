@@ -24,6 +24,11 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
+def unseen(n: int) -> list[str]:
+    """That the model did not see so many tokens of a context: nothing where it saw them all."""
+    return [f"{counted(n, 'SHOWN TOKEN').upper()} UNKNOWN TO THE MODEL"] if n else []
+
+
 def percent(prob: float) -> str:
     return f"{prob:.2%}" if prob >= 1e-4 or prob == 0 else f"{100 * prob:.1e}%"
 

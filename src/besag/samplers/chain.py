@@ -19,7 +19,7 @@ from besag.results.data import json_ready
 from besag.results.grid import Grid, lines
 from besag.results.result import Presented
 from besag.results.status import Status
-from besag.results.words import counted
+from besag.results.words import counted, unseen
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,7 +74,7 @@ class Chain(Presented):
         spent = f"{passes.min():,}" if passes.min() == passes.max() else f"{passes.min():,} to {passes.max():,}"
         return [
             self.kernel, self.law,
-            *([f"{counted(self.unknown, 'SHOWN TOKEN').upper()} UNKNOWN TO THE MODEL"] if self.unknown else []),
+            *unseen(self.unknown),
             *([f"{counted(hidden, 'place')} still hidden: make more steps"] if hidden else []),
             counted(int(self.steps.max()), "step"),
             f"{spent} forward passes a chain", f"seed {self.seed}", self.model, self.dtype,

@@ -73,7 +73,7 @@ def template(
     if not places:
         raise BesagError(f"{quoted(text)} has no tokens: give a text, or a length to sample from nothing.")
     if free is None:
-        places = [*find(vocabulary, text).positions]
+        places = [*find(vocabulary, text, needs_context=False).positions]
     elif free != "all":
         named = tokens_of(all_places(where, free, name="free"))
         if not named:
@@ -88,7 +88,7 @@ def template(
             f"{quoted(text)} has {len(encoded.ids)} tokens, and {conditionals.name!r} sees {limit}: sample a part of "
             "it, or use the kernel 'semi_ar', which moves a window over long text."
         )
-    found = find(vocabulary, text, left)
+    found = find(vocabulary, text, left, needs_context=False)  # what is unknown around them, a chain says
     return Sheet(vocabulary, found.encoded, found.positions, found.ids, found.at)
 
 

@@ -155,7 +155,8 @@ class _Asking:
         """(n,) in the order of the text."""
         if self.positions is None or not encoded.decodable:
             return encoded.places
-        return np.array(sorted(find(self.conditionals.vocabulary, encoded.text, self.positions).positions), np.int64)
+        found = find(self.conditionals.vocabulary, encoded.text, self.positions, needs_context=False)
+        return np.array(sorted(found.positions), np.int64)
 
     def _status(self, encoded: Encoded) -> Status:
         if not len(encoded.places):
