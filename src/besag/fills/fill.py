@@ -30,7 +30,7 @@ from besag.joints import fillings
 from besag.joints.acceleration import warning
 from besag.joints.block import BLOCK_OPTIONS, block_joint
 from besag.joints.block_asking import affordable
-from besag.joints.candidates import Candidates, Kind, checked, outcome_ids, read_words, shown
+from besag.joints.candidates import Candidates, Kind, checked_candidates, outcome_ids, read_words, shown
 from besag.joints.joint import pair_joint, refuse_method
 from besag.joints.pair_show import precision
 from besag.joints.registry import CONSTRUCTIONS
@@ -153,7 +153,7 @@ def fill(
     k = whole_number(k, "k", most=fillings.MOST_ROWS)
     noise.whole_seed(seed)
     if not isinstance(candidates, str) or candidates != "auto":
-        candidates = checked(candidates)
+        candidates = checked_candidates(candidates)
     if beam is not None:
         beam = whole_number(beam, "beam", most=MOST_WIDTH)
         if candidates != "auto" and not isinstance(candidates, int):
