@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag.errors import BesagError, nearest, quoted
-from besag.registry import IN_WORDS, KINDS, refuse_unknown
+from besag.registry import IN_WORDS, KINDS, LARGEST, refuse_unknown
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -145,7 +145,10 @@ def misfit(kinds: tuple[Kind, ...], name: str, value: object) -> str | None:
     if not fitting:
         words = [word for kind in kinds for word in kind.words]
         guess = nearest(value, words) if isinstance(value, str) else ""
-        return f"{name}={quoted(value)}: give {' or '.join(kind.said for kind in kinds)}{guess and '.'}{guess}"
+        right = " or ".join(kind.said for kind in kinds)
+        if isinstance(value, int) and abs(value) > LARGEST:
+            right = right.replace(IN_WORDS["int"], f"{IN_WORDS['int']} of at most 18 digits")
+        return f"{name}={quoted(value)}: give {right}{guess and '.'}{guess}"
     if not isinstance(value, list | tuple) or not all(kind.elements for kind in fitting):
         return None
     wrong = [_misfit_within(kind.elements, name, value) for kind in fitting]

@@ -95,7 +95,7 @@ def test_token_ids_are_candidates_as_words_are(ids):
     [
         ([[7], [1]], "the candidate 7 is no token of this model, whose vocabulary has 7"),
         ([[6], [1]], "the candidate 6 is a special token: outcomes='all'"),
-        ([[10**30], [1]], "the candidate 1000000000000000000000000000000 is no token"),
+        ([[10**30], [1]], "give a text or a whole number of at most 18 digits"),
         ([[-1], [1]], "a token is named by its text or its id, not by -1"),
         ([[1.5], [1]], "candidates[0][0]=1.5: give a text or a whole number"),
         ([[None], [1]], "candidates[0][0]=None: give a text or a whole number"),
