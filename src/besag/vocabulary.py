@@ -6,6 +6,7 @@ and scores, never truncates, and never tokenises a part of a text alone.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,6 +28,7 @@ WordPolicy = str | Words | Sequence[Words]
 TRIED = 200  # tokens
 MOST_IDS = 2**31  # what any tokenizer can number
 POLICIES = ("tokenizer", "whitespace")
+_SETTING = threading.Lock()
 SPACE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # U+3000 is the last white space there is
 
 
@@ -130,6 +132,10 @@ class Vocabulary:
             return list(self.tokenizer.tokenize(text))
         except Exception:  # some have no token for what they do not know
             return []
+
+    def blank(self, token: str) -> bool:
+        """Is it white space and nothing else, as a lone '▁' is?"""
+        return not token.strip("▁Ġ") and not self._string(token).strip()
 
     def token(self, id: int) -> str:
         """How the tokenizer writes `id`; heads may be wider than their tokenizer, so an id beyond it says so."""
@@ -252,9 +258,12 @@ class Vocabulary:
 
     def _fast(self, texts: list[str]) -> _Batch:
         backend = self.tokenizer.backend_tokenizer  # itself: the wrapper copies every encoding into lists again
-        backend.no_truncation()  # a text longer than the model is no mistake: it is read in windows
-        backend.no_padding()  # (the wrapper sets both anew at each of its own calls)
-        encodings = backend.encode_batch(texts)
+        with _SETTING:  # what is set is set for all threads, and cannot be while one of them encodes
+            if backend.truncation is not None:
+                backend.no_truncation()  # a text longer than the model is no mistake: it is read in windows
+            if backend.padding is not None:
+                backend.no_padding()  # (the wrapper sets both anew at each of its own calls)
+            encodings = backend.encode_batch(texts)
         words = None
         if self.has_words:
             words = np.array([*chain.from_iterable(encoding.word_ids for encoding in encodings)], dtype=np.float64)
@@ -325,7 +334,7 @@ class _Page:
 
 def each_with(texts: Sequence[str], context: Context) -> Sequence[str]:
     """The context of each text, from one for all or one for each."""
-    if isinstance(context, str) or not isinstance(context, Sequence):  # the latter is refused with all that is no text
+    if isinstance(context, str | bytes) or not isinstance(context, Sequence):  # all but the first are refused later
         return [context] * len(texts)
     if len(context) != len(texts):
         raise BesagError(

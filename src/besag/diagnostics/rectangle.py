@@ -25,7 +25,7 @@ import numpy as np
 
 from besag import noise
 from besag.arrays import Floats, Ints
-from besag.checks import checked
+from besag.checks import MOST_MINORS, checked, whole_number
 from besag.conditionals.contract import Conditionals
 from besag.diagnostics import plots, show
 from besag.diagnostics.reading import pairs
@@ -193,8 +193,7 @@ def rectangles(
 
     `minors` are drawn at each pair of places, each of them 4 sequences (fewer where minors share tokens).
     """
-    if minors < 1:
-        raise BesagError(f"minors={minors}: the test needs at least 1")
+    whole_number(minors, "minors", right="the test needs at least 1", most=MOST_MINORS)
     conditionals = engine.conditionals
     where = pairs(conditionals, text, positions)
     found = tuple(engine.run(plan(conditionals, one, minors=minors, seed=seed, outcomes=outcomes) for one in where))

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from besag.checks import whole_number
+from besag.checks import MOST_LENGTH, whole_number
 from besag.conditionals.contract import Conditionals
 from besag.errors import BesagError, nearest, quoted
 from besag.joints.candidates import outcome_ids
@@ -94,7 +94,7 @@ def template(
 
 def blank(conditionals: Conditionals, length: int, *, end: str = "", long: bool = False) -> Sheet:
     """n free places and nothing else; `end` is text that closes every sample, such as a full stop."""
-    length = whole_number(length, "length", right="give the number of tokens to draw, at least 1.")
+    length = whole_number(length, "length", right="give the number of tokens to draw, at least 1.", most=MOST_LENGTH)
     sheet = template(conditionals, masks(conditionals.vocabulary, length) + end, long=long)
     if len(sheet.at) != length:
         raise BesagError(f"{conditionals.name!r} reads {length} masks as {len(sheet.at)}: write a text with masks.")
