@@ -316,7 +316,7 @@ def test_a_text_that_begins_with_a_quote_begins_with_it(lm, text, free, tokens, 
     [
         ({"chains": 10**9}, "chains=1000000000: give at most 1,048,576"),
         ({"chains": 2**20, "length": 2**10}, "chains=1048576 of .* tokens: all of them together may have"),
-        ({"steps": 10**30}, "steps=1000000000000000000000000000000: give at most"),
+        ({"steps": 10**30}, "steps=1000000000000000000000000000000: give a whole number of at most"),
         ({"every": 10**9}, "every=1000000000: give at most"),
         ({"length": 10**9}, "length=1000000000: give at most 131,072"),
     ],
