@@ -134,7 +134,7 @@ def test_each_text_may_have_a_context_of_its_own(lm):
         alone = lm.score(text, method="chain", prefix=left, suffix=right)
         assert one.text == text
         np.testing.assert_array_equal(one.log_probs, alone.log_probs)
-    with pytest.raises(BesagError, match="2 prefixes or suffixes were given for 3 texts"):
+    with pytest.raises(BesagError, match="prefix: 2 were given for 3 texts"):
         lm.score(texts, prefix=["s0", "s1"])
 
 

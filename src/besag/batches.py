@@ -11,6 +11,7 @@ between two batches: an iterator that waits for its reader, or is never read on,
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 from weakref import WeakKeyDictionary
@@ -134,7 +135,7 @@ class Batches:
             low, high = int(which[ask.start]), int(which[ask.stop - 1]) + 1
             logits = network.head(rows[low:high])  # (h, V)
             logits = logits if logits.dtype == torch.float64 else logits.float()
-            normaliser = torch.logsumexp(logits, -1)  # finite exactly where no logit is NaN or +∞, nor all are −∞
+            normaliser = torch.logsumexp(logits, -1)  # NaN or +∞ exactly where a logit is; −∞ where nothing is possible
             chunk = Chunk(
                 logits=logits,
                 normaliser=normaliser,
@@ -144,7 +145,7 @@ class Batches:
                 asks=slice(first + ask.start, first + ask.stop),
             )
             kept = {key: value for reduction in reduce for key, value in reduction(chunk).items()}
-            yield chunk.asks, kept, chunk.per_ask(normaliser.isfinite())
+            yield chunk.asks, kept, chunk.per_ask(normaliser < math.inf)
         if measures:
             self._measure((stop - start) * length, before)
 

@@ -109,7 +109,7 @@ def test_pieces_put_together_are_the_text_that_is_written(family, data):
     for place, (token, gap) in enumerate(zip(tokens, sheet.gaps, strict=True)):
         ended = ended if gap.follows else gap.ended
         joins = sheet.pieces.joined[token] and not gap.first and not ended
-        between = "" if gap.masks and text[-1:].isspace() else gap.text
+        between = "" if gap.masks and not text[-1:].strip() else gap.text
         text += (between.rstrip() if joins else between) + sheet.letters(place)[token]
         ended = bool(sheet.pieces.ends[token])
     if not any(UNFINISHED in sheet.letters(place)[token] for place, token in enumerate(tokens)):

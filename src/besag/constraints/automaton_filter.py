@@ -37,13 +37,13 @@ class Before(NamedTuple):
     ending: bool  # one that nothing is joined to
     going: bool  # one that something may be joined to
     torn: bool  # one whose last letter is not finished
-    spaced: bool  # may the text end in white space behind it?
+    spaced: bool  # may the text end in white space behind it, or be empty?
     bare: bool  # may it not?
 
     @classmethod
-    def given(cls, gap: Gap, first: bool) -> Before:
+    def given(cls, gap: Gap) -> Before:
         """Before a place that follows on given text, or on nothing."""
-        return cls(gap.ended, not gap.ended, False, not gap.text and not first, True)
+        return cls(gap.ended, not gap.ended, False, not gap.text, True)
 
     def after(self, table: Table, here: Bools, plain: tuple[str, ...]) -> Before:
         """Before the next place, if a token of these classes is written at this one."""
@@ -108,10 +108,10 @@ class AutomatonFilter:
 
     def _forward(self, here: list[Bools]) -> list[_Step]:
         first = np.arange(self.reader.states) == 0
-        now, before, steps = self._one(Bounds.at(first)), Before.given(self.page.gaps[0], True), list[_Step]()
+        now, before, steps = self._one(Bounds.at(first)), Before.given(self.page.gaps[0]), list[_Step]()
         for place, gap in enumerate(self.page.gaps):
             if not gap.follows:
-                before = Before.given(gap, place == 0)
+                before = Before.given(gap)
             key = "forward", place, id(now), id(here[place]), before
             step = self._once(key, lambda: self._step(place, gap, now, here[place], before))  # noqa: B023
             steps.append(step)

@@ -38,9 +38,7 @@ def filled(vocabulary: Vocabulary, encoded: Encoded, positions: Sequence[int], i
             masks = _mask(vocabulary, encoded, position - 1) and _mask(vocabulary, encoded, position)
             other = value.get(position - 1, encoded.ids[position - 1]) != encoded.ids[position - 1]
             if other and not text[-1:].strip():
-                base = (
-                    text  # the token before, drawn anew, is nothing but a space, which stands there or begins the text
-                )
+                base = text  # the token before, drawn anew, is nothing but a space: it stands there, or begins the text
             elif masks and end == start and not base[-1:].isspace() and vocabulary.spaced:
                 base += " "  # two masks written as one: the tokens say whether they are one word
         before = run[0] - 1
