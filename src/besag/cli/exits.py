@@ -8,6 +8,7 @@
 | 3 | all done, but some rows could not be scored; their status says why |
 | 130 | Ctrl-C; what was written is complete |
 | 141 | whoever read the output closed the pipe; nothing is printed, as with any other filter |
+| 143 | SIGTERM, by which services and clusters end a process; the same as after Ctrl-C |
 """
 
 from __future__ import annotations
@@ -20,16 +21,20 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import ParamSpec
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from typing import ClassVar, ParamSpec
 
 import typer
 
 from besag.errors import BesagError
+from besag.files.claim import released
 
-UNUSABLE, WRONG, UNSCORED, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
+UNUSABLE, WRONG, UNSCORED, INTERRUPTED, CLOSED_PIPE, TERMINATED = 1, 2, 3, 130, 141, 143
 
 P = ParamSpec("P")
+
+_at_end: ContextVar[ExitStack | None] = ContextVar("_at_end", default=None)  # of the command that runs
 
 
 def guarded(command: Callable[P, int]) -> Callable[P, None]:
@@ -37,9 +42,9 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        CtrlC.last = None
         try:
-            with warnings.catch_warnings():
-                warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+            with CtrlC().watched(), _ended():
                 code = command(*args, **kwargs)
             sys.stdout.flush()
         except BesagError as error:
@@ -59,9 +64,28 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
         except KeyboardInterrupt:
             say("interrupted")
             code = INTERRUPTED
-        raise typer.Exit(code)
+        raise typer.Exit(TERMINATED if code == INTERRUPTED and CtrlC.last == signal.SIGTERM else code)
 
     return run
+
+
+def at_end(close: Callable[[], None]) -> None:
+    """Call this when the command ends, however it does."""
+    stack = _at_end.get()
+    if stack is not None:
+        stack.callback(close)
+
+
+@contextmanager
+def _ended() -> Iterator[None]:
+    """However a command ends: warnings were told on stderr, outputs are closed, and what it claimed is free."""
+    with warnings.catch_warnings(), released(), ExitStack() as stack:
+        warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+        before = _at_end.set(stack)
+        try:
+            yield
+        finally:
+            _at_end.reset(before)
 
 
 def say(message: str) -> None:
@@ -78,9 +102,15 @@ def _drop_stdout() -> None:
 
 
 class CtrlC:
-    """Ctrl-C, held back while something is written that must be whole; a second one is not held back."""
+    """Ctrl-C or SIGTERM, held back while something is written that must be whole; a second one is not held back.
+
+    Both raise KeyboardInterrupt. A command that ends by it returns INTERRUPTED, and `guarded` knows which one it was.
+    """
+
+    last: ClassVar[int | None] = None  # the signal that came last
 
     def __init__(self) -> None:
+        self._process = os.getpid()
         self._writing = self._pending = False
 
     @contextmanager
@@ -88,11 +118,14 @@ class CtrlC:
         if threading.current_thread() is not threading.main_thread():  # signals reach the main thread only
             yield
             return
-        before = signal.signal(signal.SIGINT, self._arrived)
+        kept = (signal.SIG_IGN, None)  # what is ignored, as in the background of a shell, stays so
+        signals = [one for one in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(one) not in kept]
+        before = {one: signal.signal(one, self._arrived) for one in signals}
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, before)
+            for one, handler in before.items():
+                signal.signal(one, handler)
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
@@ -106,6 +139,11 @@ class CtrlC:
             raise KeyboardInterrupt
 
     def _arrived(self, number: int, frame: object) -> None:
+        if os.getpid() != self._process:  # a worker that was split off ends as it would without us
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+            return
+        CtrlC.last = number
         if self._writing and not self._pending:
             self._pending = True
         else:

@@ -160,6 +160,7 @@ class Run:
         """Score and write all records; False after Ctrl-C."""
         from besag.cli import side_by_side
 
+        finished = False
         with self.ctrl_c.watched():
             try:
                 for record, scores in side_by_side.side_by_side(
@@ -170,8 +171,9 @@ class Run:
                         self._write(record, scores)
                 with self.ctrl_c.held_back():
                     self.out.finish()
+                    finished = True
             except KeyboardInterrupt:
-                return False
+                return finished
             finally:
                 with self.ctrl_c.held_back():
                     self.out.close()

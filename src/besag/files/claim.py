@@ -1,8 +1,9 @@
 """What is written over time, a file or a folder, taken by one process at a time: the second is refused, and told why.
 
-    FOLDER/.lock     of a folder; it stays
-    .NAME.lock       beside a file NAME; gone when the file is let go
+    FOLDER/.lock     in a folder
+    .NAME.lock       beside a file NAME
 
+The file that is locked is gone when the claim is let go (that of `besag train` stays, and says whose the folder is).
 The lock is the operating system's own, on a file that names its holder: it ends with the process, however that ends, so
 a kill leaves nothing that would have to be cleaned up. A lock file that was left behind is free, and taken by the next.
 Where the disk knows no locks (some network file systems), everybody is let in, and a warning says so. Knows nothing of
@@ -34,13 +35,15 @@ _held: set[Claim] = set()
 class Claim:
     """A file or folder that nobody else writes, until `release`; the end of the process releases it, too."""
 
-    def __init__(self, path: str | os.PathLike[str], instead: str = "choose another --output") -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], instead: str = "choose another --output", *, stays: bool = False
+    ) -> None:
         """`instead`: what whoever is refused can do besides waiting. What is no ordinary file is nobody's."""
         self._handle: int | None = None
         target = Path(os.path.realpath(path))
         if target.exists() and not (target.is_file() or target.is_dir()):
             return
-        self._lock, self._stays = lock_of(target), target.is_dir()
+        self._lock, self._stays = lock_of(target), stays
         try:
             self._handle = _taken(self._lock)
         except OSError as problem:
@@ -120,6 +123,33 @@ def _taken(lock: Path) -> int | None:
         os.close(handle)  # its holder has removed it between our opening and locking it: nobody else would see ours
 
 
+def hold(path: Path) -> int | None:
+    """Make a file, and lock it for as long as the handle is open: whoever finds it knows by `left_behind`."""
+    if os.name == "nt":  # there, a file that is open cannot be renamed
+        return None
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+    with suppress(OSError):
+        _lock(handle)
+    return handle
+
+
+def left_behind(path: Path) -> bool:
+    """Was this file, made by `hold`, left by a process that is gone?"""
+    if os.name == "nt":
+        return False
+    try:
+        handle = os.open(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        _lock(handle)
+        return _is(handle, path)
+    except OSError:  # held, or no locks are known here
+        return False
+    finally:
+        os.close(handle)
+
+
 def _is(handle: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(handle), os.stat(path))
@@ -129,16 +159,7 @@ def _is(handle: int, path: Path) -> bool:
 
 def _locked(handle: int, lock: Path) -> bool:
     try:
-        if os.name == "nt":
-            import msvcrt
-
-            os.lseek(handle, 1 << 20, os.SEEK_SET)  # beyond its words, which others read
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
-            os.lseek(handle, 0, os.SEEK_SET)
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(handle)
     except OSError as problem:
         if problem.errno in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK):
             return False
@@ -148,6 +169,19 @@ def _locked(handle: int, lock: Path) -> bool:
             stacklevel=4,
         )
     return True
+
+
+def _lock(handle: int) -> None:
+    if os.name == "nt":
+        import msvcrt
+
+        os.lseek(handle, 1 << 20, os.SEEK_SET)  # beyond its words, which others read
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+        os.lseek(handle, 0, os.SEEK_SET)
+    else:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _holder(lock: Path) -> str:

@@ -1,18 +1,24 @@
 """Files that are there whole or not at all: written under another name in the same folder, then renamed.
 
-Knows nothing of what is written. What is no ordinary file (a pipe, /dev/stdout) is written as it is.
+Knows nothing of what is written. What is no ordinary file (a pipe, /dev/stdout) is written as it is. A process that is
+killed leaves its draft, `.NAME-draft-1a2b3c4d.ENDING`; the next one that writes the same file removes it. Drafts are
+locked while they are written, so nobody else's is.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
+from besag.files.claim import hold, left_behind
+
+_looked_at: set[Path] = set()  # files whose old drafts are gone
 
 
 @contextmanager
@@ -26,20 +32,25 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     if final.exists() and not final.is_file():
         yield final
         return
-    draft = final.with_name(f".{final.stem[:100]}-{secrets.token_hex(4)}{final.suffix}")
+    _remove_old_drafts(final)
+    draft = _draft(final, secrets.token_hex(4))
+    handle: int | None = None
     try:
+        handle = hold(draft)
         yield draft
         sync(draft)
         if final.exists():
             shutil.copymode(final, draft)
         os.replace(draft, final)
-    except OSError as failure:
-        if failure.filename != str(draft):
+    except OSError as failure:  # a full disk names no file
+        if failure.filename not in (None, str(draft)):
             raise
-        raise BesagError(f"cannot write {os.fspath(path)!r}: {failure.strerror}") from failure
+        raise BesagError(f"cannot write {quoted(os.fspath(path))}: {failure.strerror or failure}") from failure
     finally:
         with suppress(OSError):
             draft.unlink()
+        if handle is not None:
+            os.close(handle)
 
 
 def write_whole(path: str | os.PathLike[str], text: str) -> None:
@@ -55,3 +66,19 @@ def sync(path: str | os.PathLike[str]) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _draft(final: Path, mark: str) -> Path:
+    stem = os.fsencode(final.stem)[:100].decode("utf-8", "ignore")  # names have an end, in bytes
+    return final.with_name(f".{stem}-draft-{mark}{final.suffix}")
+
+
+def _remove_old_drafts(final: Path) -> None:
+    if final in _looked_at:
+        return
+    _looked_at.add(final)
+    alike = re.compile(re.escape(_draft(final, "MARK").name).replace("MARK", "[0-9a-f]{8}"))
+    with suppress(OSError), os.scandir(final.parent) as entries:
+        for entry in entries:
+            if alike.fullmatch(entry.name) and left_behind(Path(entry.path)):
+                os.unlink(entry.path)

@@ -35,4 +35,4 @@ def take(folder: Path) -> Claim:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise BesagError(f"run.output = {str(folder)!r} cannot be written to: {problem.strerror}") from problem
-    return Claim(folder, "choose another run.output")
+    return Claim(folder, "choose another run.output", stays=True)
