@@ -12,7 +12,7 @@ from besag.cli.exits import guarded, say
 from besag.cli.groups import LayoutOptions, grouped
 from besag.errors import BesagError
 from besag.files.inputs import Layout, file_input, records
-from besag.files.writing import check_output
+from besag.files.writing import claimed
 
 if TYPE_CHECKING:
     from besag.language_model import LanguageModel
@@ -36,7 +36,7 @@ def lengths(
 
     besag lengths corpus.txt -o lengths.json
     """
-    check_output(output, force)
+    claimed(output, force)  # until the command ends
     texts = _texts(file, rows.layout())
 
     import besag

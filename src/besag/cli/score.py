@@ -75,7 +75,7 @@ class ResumeOptions(OutputOptions):
         ordinary = path is not None and (not os.path.exists(path) or os.path.isfile(path))
         again = as_text or not any(one == "-" or (os.path.exists(one) and not os.path.isfile(one)) for one in arguments)
         if path is not None and ordinary and again:
-            return Resumable(self.shape, path, force=self.force, resume=self.resume, go_on=_command())
+            return Resumable(self.shape, path, force=self.force, resume=self.resume, go_on=command())
         if self.resume and ordinary:
             raise BesagError("--resume reads the input again, and stdin or a pipe cannot be: give files, or use --skip")
         if self.resume:
@@ -118,7 +118,7 @@ def score(
         work.begin(_about(sources, work.scorers, {**_settings(model, scored, around, rows, shown), "format": shape}))
     if not work.through(records(sources, skip=rows.skip, limit=rows.limit, done=work.done)):
         skip = f"--skip {rows.skip + work.done} (and --output another file)"
-        say(f"interrupted after {work.done} rows; go on with {_command() if isinstance(out, Resumable) else skip}")
+        say(f"interrupted after {work.done} rows; go on with {command() if isinstance(out, Resumable) else skip}")
         return INTERRUPTED
     for tally in work.tallies:
         print(f"\n{tally.corpus()}", file=sys.stdout if output.on_screen else sys.stderr)
@@ -232,12 +232,12 @@ def _about(sources: Sequence[Input], scorers: Sequence[Scorer], options: Mapping
     return {
         "besag": besag.__version__,
         "inputs": [source.fingerprint() for source in sources],
-        "models": [_model(scorer.lm) for scorer in scorers],
+        "models": [about_model(scorer.lm) for scorer in scorers],
         **options,
     }
 
 
-def _model(lm: LanguageModel) -> dict[str, Any]:
+def about_model(lm: LanguageModel) -> dict[str, Any]:
     """A hub's model by its commit, a folder by its files as they are now."""
     about: dict[str, Any] = {"name": lm.name, "device": str(lm.conditionals.device), "dtype": lm.dtype}
     commit = getattr(getattr(lm.model, "config", None), "_commit_hash", None)
@@ -249,7 +249,7 @@ def _model(lm: LanguageModel) -> dict[str, Any]:
     return about
 
 
-def _command() -> str:
+def command() -> str:
     """What was typed, to go on with."""
     words = [word for word in sys.argv[1:] if word not in ("--resume", "--force")]
     return shlex.join(["besag", *words, "--resume"])
