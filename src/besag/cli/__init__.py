@@ -36,7 +36,7 @@ from besag.cli.train import app as train
 app = typer.Typer(
     name="besag",
     epilog="Exit codes: 0 done, 1 a model that cannot be used, 2 wrong input, 3 some rows were not scored, 130 Ctrl-C, "
-    "141 the pipe was closed.",
+    "141 the pipe was closed, 143 SIGTERM.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
