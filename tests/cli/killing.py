@@ -12,13 +12,14 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 import typer
@@ -134,7 +135,8 @@ def _become(folder: Path, command: tuple[str, ...]) -> None:
     os.chdir(folder)
     for stream, name in ((0, os.devnull), (1, "../stdout"), (2, "../stderr")):
         os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | (os.O_TRUNC if stream else 0)), stream)
-    sys.stdin, sys.stdout, sys.stderr = (open(at, "w" if at else "r", buffering=1, closefd=False) for at in range(3))
+    streams = (os.fdopen(at, "w" if at else "r", buffering=1, closefd=False) for at in range(3))
+    sys.stdin, sys.stdout, sys.stderr = streams
     sys.argv = ["besag", *command]
     for one in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(one, signal.default_int_handler if one == signal.SIGINT else signal.SIG_DFL)
@@ -178,17 +180,27 @@ def readable(folder: Path) -> None:
             assert path.read_bytes().endswith(b"\n"), path
 
 
+class Undisturbed(NamedTuple):
+    expected: dict[str, bytes]
+    left: list[str]  # files
+    lasts: float  # seconds
+
+
+@cache
+def undisturbed(target: Target) -> Undisturbed:
+    warm()
+    with tempfile.TemporaryDirectory() as name:
+        folder, began = inputs(Path(name) / "inputs"), time.monotonic()
+        assert run(folder, *target.command) in (0, 3), (Path(name) / "stderr").read_text()
+        return Undisturbed(contents(target, folder), listing(folder), time.monotonic() - began)
+
+
 class Sweep:
     """One command, killed again and again at random moments, each time gone on with, until it ends."""
 
     def __init__(self, target: Target, folder: Path) -> None:
         self.target, self.folder = target, folder
-        straight = inputs(folder / "straight")
-        warm()
-        began = time.monotonic()
-        assert run(straight, *target.command) in (0, 3), (folder / "stderr").read_text()
-        self.lasts = time.monotonic() - began
-        self.expected, self.left = contents(target, straight), listing(straight)
+        self.expected, self.left, self.lasts = undisturbed(target)
         self.kills = self.ends = 0
 
     def kill(self, how: signal.Signals, times: int, seed: int) -> None:

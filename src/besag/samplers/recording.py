@@ -53,6 +53,7 @@ class Recording:
             raise
         self.saved = float("-inf")  # the first state is saved at once
         self.state: Any = None
+        self._kept: Any = None  # the state that is on disk
         self.rows: list[dict[str, Any]] = []  # for Parquet, not written yet
         self.names: list[str] = []  # its columns
         self._parquet = ParquetWriter(str(self.path)) if self.parquet else None
@@ -116,9 +117,9 @@ class Recording:
 
     def _close(self) -> None:
         try:
-            if self.state is not None:
+            if self.state is not self._kept:
                 self._save()
-                self._write_rows()
+            self._write_rows()
         finally:
             (self._parquet or self._lines).close()
         if self.state is None and not self.resume and not self.parquet:  # nothing was said
@@ -129,6 +130,7 @@ class Recording:
         if not self.parquet:
             self._lines.size()  # on disk, before the state that follows them
             save(self.state, self.state_path, self.about)
+        self._kept = self.state
         self.saved = time.monotonic()
 
     def _write(self, rows: list[dict[str, Any]]) -> None:
