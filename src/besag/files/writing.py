@@ -191,6 +191,7 @@ class Appended:
         self._file: IO[bytes] | None = None
         self._end = 0  # bytes that are there, all of them of whole pieces
         self._waiting = bytearray()
+        self._lost: BesagError | None = None  # pieces could not be written: nothing may be said to be there after them
 
     def append(self, piece: bytes) -> None:
         if self._file is None:
@@ -212,11 +213,14 @@ class Appended:
         except OSError as failure:
             with suppress(OSError):
                 self._file.truncate(self._end)
-            raise BesagError(f"cannot write {quoted(self.path)}: {failure.strerror}") from failure
+            self._lost = BesagError(f"cannot write {quoted(self.path)}: {failure.strerror}")
+            raise self._lost from failure
         self._end += written
 
     def size(self) -> int:
         """Bytes that are safely there."""
+        if self._lost is not None:
+            raise self._lost
         if self._file is None:
             return self.kept
         self.flush()
