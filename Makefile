@@ -6,7 +6,7 @@ PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow gpu lint bench docs clean
+.PHONY: help demo test slow gpu lint bench docs wheel clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,8 +33,16 @@ lint: $(VENV)/.ready ## ruff, mypy (strict) and the layers
 bench: $(VENV)/.bench ## besag beside its peers, in a small setting (BENCH="--full" for the published one)
 	$(RUN)/python benchmarks/scoring.py $(BENCH)
 
-docs: $(VENV)/.docs ## the pages, into site/
-	NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --strict
+docs: $(VENV)/.docs ## the pages, into site/html/
+	$(RUN)/sphinx-build --quiet --fail-on-warning --keep-going -b html docs site/html
+
+wheel: $(VENV)/.ready ## wheel and sdist, into dist/; the wheel is tried in an environment of its own
+	rm -rf dist build/trial
+	$(RUN)/python -m hatchling build
+	$(PYTHON) -m venv build/trial
+	build/trial/bin/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' constraints.txt)"
+	build/trial/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	cd build/trial && HF_HUB_OFFLINE=1 bin/besag score "The cat sleeps." --format table
 
 clean: ## remove everything made here
 	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,12 +1,11 @@
-"""The notebooks in docs/notebooks/: their outputs are what their cells give, and the site shows them as pages.
+"""The notebooks in docs/notebooks/: their outputs are what their cells give, and the site shows them as they stand.
 
     python docs/notebooks.py                                        # run all and rewrite outputs that have changed
     python docs/notebooks.py docs/notebooks/psycholinguist.ipynb    # one
 
 No Jupyter is needed: the cells of a notebook are run one after the other in one namespace, with besag.load giving one
 shared model. What a cell prints, its last value and its pictures are its outputs. A cell with the tag "varies" (a time,
-say) is run, and its text is not compared. tests/test_notebooks.py runs every notebook. MkDocs imports this file, too
-(`hooks` in mkdocs.yml), to make a page of each; for that it needs nothing but the standard library and mkdocs.
+say) is run, and its text is not compared. tests/test_notebooks.py runs every notebook.
 """
 
 from __future__ import annotations
@@ -120,47 +119,6 @@ def main() -> None:
     with outputs.stage():
         for path in [Path(name).resolve() for name in sys.argv[1:]] or NOTEBOOKS:
             print(f"{path.relative_to(ROOT)}: {refresh(path, outputs.alike)} outputs rewritten")
-
-
-# ---- pages
-
-
-def markdown(notebook: dict[str, Any]) -> str:
-    """A notebook as a page: its words, its code, and what came out."""
-    parts = []
-    for cell in notebook["cells"]:
-        source = "".join(cell["source"])
-        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
-        parts += [shown(output) for output in cell.get("outputs", ())]
-    return "\n\n".join(parts) + "\n"
-
-
-def shown(output: dict[str, Any]) -> str:
-    data = output.get("data", {"text/plain": output.get("text")})
-    if "image/png" in data:
-        return f'<img alt="the picture that this cell draws" src="data:image/png;base64,{data["image/png"].strip()}">'
-    if "text/html" in data:
-        return f'<div class="output">\n{"".join(data["text/html"])}\n</div>'
-    return "```text\n" + "".join(data["text/plain"]).rstrip("\n") + "\n```"
-
-
-def on_files(files: Any, config: Any) -> Any:
-    """MkDocs: a notebook is a page, under its own name, so that links lead to it in a checkout and on the site."""
-    from mkdocs.structure.files import File
-
-    class Notebook(File):  # type: ignore[misc]
-        def is_documentation_page(self) -> bool:
-            return True
-
-        @property
-        def content_string(self) -> str:
-            return markdown(json.loads(Path(self.abs_src_path).read_text(encoding="utf-8")))
-
-    for file in list(files):
-        if file.src_uri.endswith(".ipynb"):
-            files.remove(file)
-            files.append(Notebook(file.src_uri, config.docs_dir, config.site_dir, config.use_directory_urls))
-    return files
 
 
 if __name__ == "__main__":

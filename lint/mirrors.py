@@ -174,6 +174,7 @@ WHOLE: dict[str, str] = {  # tests of no one file
     "test_notebooks.py": "the notebooks of the documentation",
     "test_peers.py": "the same numbers as others",
     "test_public.py": "what is public",
+    "test_release.py": "wheel and sdist",
     "test_walks.py": "the walks in docs/architecture.md",
     "training/objectives/test_surgery.py": "whether an objective leaves a plain network behind",
     "training/run/test_resume.py": "a run that is killed, whatever its parts",

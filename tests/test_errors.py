@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import besag
 from besag.errors import BesagError, nearest, quoted, require
 
 
@@ -33,3 +34,29 @@ def test_a_value_is_quoted_on_one_short_line_whatever_it_is():
     assert len(quoted("x" * 10**6)) < 250
     assert len(quoted(["x" * 150] * 10**3)) < 300
     assert "\n" not in quoted(np.zeros((3, 3)))
+
+
+LONG = "word " * 100_000
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda lm: lm.score([LONG], words=[["x"]]),
+        lambda lm: lm.score([LONG], words=LONG),
+        lambda lm: lm.score(LONG, strict=True),
+        lambda lm: lm.vocabulary.encode(LONG),
+        lambda lm: lm.choose(LONG, ["a", "b"]),
+        lambda lm: lm.sample([LONG]),
+        lambda lm: lm.augment({LONG: 1}),
+        lambda lm: lm.normalise(LONG),
+        lambda lm: besag.load(LONG),
+        lambda lm: besag.Table([[0.5, 0.5]], symbols=[LONG, "b"]),
+    ],
+)
+def test_an_error_quotes_at_most_a_line_of_what_is_long(wrong):
+    lm = besag.load(besag.Table([[0.4, 0.1], [0.1, 0.4]], symbols=["h", "t"]))
+    with pytest.raises(besag.BesagError) as caught:
+        wrong(lm)
+    assert len(str(caught.value)) < 1200
+    assert "\n" not in str(caught.value)

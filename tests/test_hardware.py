@@ -1,4 +1,4 @@
-"""Devices, dtypes and threads: what is chosen, what is refused, and what a dying child process leads to."""
+"""Devices, dtypes, threads and memory: what is chosen, what is refused, and what a dying child process leads to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ import torch
 
 from besag import hardware
 from besag.errors import BesagError
-from besag.hardware import DTYPES, PARAMETERS_A_THREAD, choose_device, choose_dtype, cpu_failure, few_threads, send
+from besag.hardware import (
+    DTYPES,
+    PARAMETERS_A_THREAD,
+    choose_device,
+    choose_dtype,
+    cpu_failure,
+    few_threads,
+    memory_available,
+    send,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -189,3 +198,81 @@ def test_two_who_lower_the_number_of_threads_at_once_leave_it_as_it_was():
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(work, range(8))) == {4}
     assert torch.get_num_threads() == 4
+
+
+GIB = 2**30
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """Files of a machine with 8 GiB free and no limit, to which a test adds its own."""
+
+    def write(**files: object):
+        for name, content in files.items():
+            file = tmp_path / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(f"{content}\n")
+
+    monkeypatch.setattr(hardware, "ROOT", tmp_path)
+    write(**{"proc/meminfo": f"MemTotal: 99 kB\nMemAvailable:    {8 * GIB // 1024} kB", "proc/self/statm": "1000 9 9"})
+    return write
+
+
+def test_memory_is_what_the_machine_has_free_or_not_known(machine, tmp_path, monkeypatch):
+    assert memory_available() == memory_available(torch.device("cpu")) == 8 * GIB
+    (tmp_path / "proc/meminfo").unlink()
+    monkeypatch.setattr(hardware.os, "sysconf", {"SC_AVPHYS_PAGES": 3, "SC_PAGE_SIZE": 4096}.__getitem__, raising=False)
+    assert memory_available() == 3 * 4096
+    monkeypatch.setattr(hardware.os, "sysconf", lambda name: (_ for _ in ()).throw(ValueError(name)), raising=False)
+    assert memory_available() is None
+
+
+def test_the_memory_of_this_machine():
+    free = memory_available()
+    assert free is None or free > 10_000_000
+
+
+def test_memory_is_what_a_container_leaves(machine):
+    machine(**{"proc/self/cgroup": "0::/", "sys/fs/cgroup/memory.max": 4 * GIB, "sys/fs/cgroup/memory.current": GIB})
+    assert memory_available() == 3 * GIB
+    machine(**{"sys/fs/cgroup/memory.stat": f"anon 5\ninactive_file {GIB // 2}"})  # cached, and given up at once
+    assert memory_available() == 3 * GIB + GIB // 2
+    machine(**{"sys/fs/cgroup/memory.max": "max"})
+    assert memory_available() == 8 * GIB
+
+
+def test_memory_is_what_a_group_around_a_job_leaves(machine):
+    job, around = "sys/fs/cgroup/batch/job7", "sys/fs/cgroup/batch"
+    machine(**{"proc/self/cgroup": "0::/batch/job7", f"{job}/memory.max": "max", f"{job}/memory.current": GIB})
+    machine(**{f"{around}/memory.max": 3 * GIB, f"{around}/memory.current": 2 * GIB})
+    assert memory_available() == GIB
+    machine(**{f"{around}/memory.current": 4 * GIB})  # over its limit: nothing is left, and no less than nothing
+    assert memory_available() == 0
+
+
+def test_memory_is_what_control_groups_of_the_first_generation_leave(machine):
+    machine(**{"proc/self/cgroup": "5:cpu,cpuacct:/\n4:memory:/docker/abc\n0::/"})  # in the container, abc is the root
+    machine(**{"sys/fs/cgroup/memory/memory.limit_in_bytes": 2 * GIB, "sys/fs/cgroup/memory/memory.stat": "total_x 1"})
+    machine(**{"sys/fs/cgroup/memory/memory.usage_in_bytes": GIB})
+    assert memory_available() == GIB
+    machine(**{"sys/fs/cgroup/memory/memory.limit_in_bytes": 2**63 - 4096})  # how the first generation says no limit
+    assert memory_available() == 8 * GIB
+
+
+@pytest.mark.parametrize("broken", ["", "nonsense", "0::", "4:memory"])
+def test_control_groups_that_cannot_be_read_say_nothing(machine, broken):
+    machine(**{"proc/self/cgroup": broken, "sys/fs/cgroup/memory.max": "much", "sys/fs/cgroup/memory.current": "x"})
+    assert memory_available() == 8 * GIB
+
+
+def test_memory_is_what_ulimit_leaves(machine, monkeypatch):
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (GIB, GIB) if kind == resource.RLIMIT_AS else (0, 0))
+    assert memory_available() == GIB - 1000 * resource.getpagesize()
+
+
+def test_memory_of_a_gpu(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 70)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 50)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (100, 999))
+    assert memory_available(torch.device("cuda")) == 120

@@ -1,7 +1,6 @@
 """The notebooks run, and show what their cells give. `python docs/notebooks.py` renews stale outputs."""
 
 import importlib.util
-import json
 import re
 import sys
 from collections.abc import Iterator
@@ -72,11 +71,3 @@ def test_a_cell_has_the_outputs_that_jupyter_would_store():
     assert notebooks.run("a + 1;", namespace, 3, "here") == []
     [picture] = notebooks.run("import matplotlib.pyplot as plt\nplt.plot([1, 2]);", namespace, 4, "here")
     assert list(picture["data"]) == ["image/png"]
-
-
-def test_a_notebook_is_a_page():
-    stored = json.loads(notebooks.NOTEBOOKS[0].read_text(encoding="utf-8"))
-    page = notebooks.markdown(stored)
-    assert page.startswith("# A first hour: ")
-    assert page.count("```python\n") == sum(cell["cell_type"] == "code" for cell in stored["cells"])
-    assert "data:image/png;base64," in page

@@ -92,7 +92,7 @@ def test_the_reference_shows_what_is_public():
     shown = [
         name
         for page in sorted((ROOT / "docs" / "api").glob("*.md"))
-        for name in re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        for name in re.findall(r"^\.\. auto\w+:: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     ]
     assert len(shown) == len(set(shown))
     public = {f"{module}.{name}" for module, names in PUBLIC.items() for name in names}

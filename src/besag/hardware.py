@@ -1,10 +1,11 @@
-"""Where numbers are computed, how precisely, and by how many threads.
+"""Where numbers are computed, how precisely, by how many threads, and in how much memory.
 
 Knows devices and dtypes. Refuses to know models: it imports nothing but torch.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path, PurePosixPath
 
 import torch
 from torch import Tensor
@@ -39,6 +41,14 @@ LOW_PRECISION = (torch.bfloat16, torch.float16)
 # network of 20 million parameters ten times the CPU seconds on two threads that they cost on one.
 PARAMETERS_A_THREAD = 2**25
 _counting = threading.Lock()  # torch has one number for all threads: two who lower it at once would not raise it again
+
+ROOT = Path("/")  # where Linux tells of memory: proc, sys
+# One line a generation of control groups: what /proc/self/cgroup calls it, where it is mounted, the files of what may
+# be used and what is used, and what the used memory says of files that are only cached.
+CONTROL_GROUPS = (
+    ("", "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+    ("memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
 
 # A processor may lack the instructions that torch chooses for a low precision, and then the whole process dies: no
 # exception is raised. So the products that a network needs are tried in a child, which may die instead. Several sizes,
@@ -114,6 +124,76 @@ def send(tensor: Tensor, device: torch.device) -> Tensor:
     if device.type == "cuda" and not tensor.is_cuda:
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
+
+
+def memory_available(device: torch.device | None = None) -> int | None:
+    """Bytes that may still be taken on the device (if not given, by the host); None where nobody tells.
+
+    On the host it is the least of what the machine has free, what the limits of this process's control groups (a
+    container, a batch job) leave, and what `ulimit -v` leaves.
+    """
+    if device is not None and device.type == "cuda":
+        idle = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # torch keeps it for reuse
+        return torch.cuda.mem_get_info(device)[0] + idle
+    told = [free for free in (_machine_free(), *_control_groups_free(), _address_space_free()) if free is not None]
+    return max(0, min(told)) if told else None
+
+
+def _machine_free() -> int | None:
+    kilobytes = _named_numbers(ROOT / "proc/meminfo").get("MemAvailable:")
+    if kilobytes is not None:
+        return 1024 * kilobytes
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def _control_groups_free() -> Iterator[int]:
+    """What each limit leaves: of the group that this process is in, and of every group around it."""
+    try:
+        lines = (ROOT / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, inside = (*line.split(":", 2), "", "")[:3]
+        for controller, mount, limit, used, cached in CONTROL_GROUPS:
+            if controller not in controllers.split(","):
+                continue
+            own = PurePosixPath(inside.lstrip("/"))
+            for group in (own, *own.parents):  # the last is the mount itself, all that a container may see
+                folder = ROOT / mount / group
+                most, now = _number(folder / limit), _number(folder / used)
+                if most is not None and now is not None:
+                    yield most - now + _named_numbers(folder / "memory.stat").get(cached, 0)
+
+
+def _address_space_free() -> int | None:
+    try:
+        import resource  # which Windows has not
+
+        most, _ = resource.getrlimit(resource.RLIMIT_AS)
+        pages = int((ROOT / "proc/self/statm").read_text().split()[0])
+    except (ImportError, OSError, ValueError):
+        return None
+    return None if most == resource.RLIM_INFINITY else most - pages * resource.getpagesize()
+
+
+def _number(file: Path) -> int | None:
+    """The number a file holds; None where there is no file, or where it says "max"."""
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _named_numbers(file: Path) -> dict[str, int]:
+    """From lines of a name and a number, maybe with a unit; nothing where there is no such file."""
+    try:
+        words = [line.split() for line in file.read_text().splitlines()]
+    except (OSError, ValueError):
+        return {}
+    return {line[0]: int(line[1]) for line in words if len(line) > 1 and line[1].isdecimal()}
 
 
 @contextmanager

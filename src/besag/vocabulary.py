@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from besag.alignment import align
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -79,7 +79,9 @@ class Vocabulary:
 
         for symbol in symbols:
             if not isinstance(symbol, str) or symbol.split() != [symbol] or "[MASK]" in symbol:
-                raise BesagError(f"{symbol!r} cannot be a symbol: it must be text without white space and [MASK].")
+                raise BesagError(
+                    f"{quoted(symbol)} cannot be a symbol: it must be text without white space and [MASK]."
+                )
         table = {symbol: index for index, symbol in enumerate([*symbols, "[MASK]"])}
         if len(table) <= len(symbols):
             raise BesagError(f"the symbols {list(symbols)} must differ from one another.")
@@ -158,12 +160,14 @@ class Vocabulary:
         (start, end) spans, in the order of the text; a token outside all given words is a word of its own.
         """
         if isinstance(texts, str):
-            raise BesagError(f"expected a list of texts, got the text {texts!r}: write [{texts!r}].")
+            raise BesagError(f"expected a list of texts, got the text {quoted(texts)}: write [{quoted(texts)}].")
         texts = list(texts)
         before, after = (each_with(texts, context) for context in (prefix, suffix))
         _refuse_no_text([*texts, *before, *after, separator])
         if isinstance(words, str) and words not in POLICIES:
-            raise BesagError(f"no word policy is called {words!r}: {', '.join(POLICIES)}.{nearest(words, POLICIES)}")
+            raise BesagError(
+                f"no word policy is called {quoted(words)}: {', '.join(POLICIES)}.{nearest(words, POLICIES)}"
+            )
         if not texts:
             return []
         joined = [separator.join(filter(None, parts)) for parts in zip(before, texts, after, strict=True)]
@@ -260,7 +264,7 @@ class _Page:
         except UnicodeEncodeError as failure:
             text = texts[np.searchsorted(self.base, failure.start, side="right") - 1]
             raise BesagError(
-                f"{text!r} holds half of a surrogate pair, which is no character: decode it anew."
+                f"{quoted(text)} holds half of a surrogate pair, which is no character: decode it anew."
             ) from None
         self.space = SPACE[np.minimum(codes, len(SPACE) - 1)]  # (C,)
         position = np.arange(len(self.space) + 1)
@@ -305,7 +309,7 @@ def each_with(texts: Sequence[str], context: Context) -> Sequence[str]:
 def _refuse_no_text(parts: Sequence[object]) -> None:
     for part in parts:
         if not isinstance(part, str):
-            raise BesagError(f"expected text, got {part!r} of type {type(part).__name__}.")
+            raise BesagError(f"expected text, got {quoted(part)} of type {type(part).__name__}.")
 
 
 def _flat(lines: Iterable[Iterable[int]]) -> np.ndarray:
@@ -348,14 +352,16 @@ def _refuse_strangers(texts: list[str], symbols: Mapping[str, int]) -> None:
         for symbol in text.split():
             if symbol not in symbols:
                 known = " ".join(symbols) if len(symbols) <= 40 else f"{' '.join([*symbols][:40])} …"
-                raise BesagError(f"{symbol!r} in {text!r} is not one of the symbols {known}.{nearest(symbol, symbols)}")
+                raise BesagError(
+                    f"{quoted(symbol)} in {quoted(text)} is not one of the symbols {known}.{nearest(symbol, symbols)}"
+                )
 
 
 def _given(words: Any, texts: list[str]) -> list[list[tuple[int, int]]]:
     """The spans of the words somebody gives for each text."""
     lists = isinstance(words, Sequence) and all(isinstance(x, Iterable) and not isinstance(x, str) for x in words)
     if not lists or len(words) != len(texts):
-        raise BesagError(f"expected one list of words for each of the {len(texts)} texts, got {words!r}.")
+        raise BesagError(f"expected one list of words for each of the {len(texts)} texts, got {quoted(words)}.")
     result = []
     for text, entry in zip(texts, words, strict=True):
         spans: list[tuple[int, int]] = []
@@ -364,13 +370,16 @@ def _given(words: Any, texts: list[str]) -> list[list[tuple[int, int]]]:
             if isinstance(word, str):
                 start = text.find(word, cursor) if word.strip() else -1
                 if start < 0:
-                    raise BesagError(f"the word {word!r} does not follow in {text[cursor:]!r}, the rest of {text!r}.")
+                    rest = quoted(text[cursor:])
+                    raise BesagError(f"the word {quoted(word)} does not follow in {rest}, the rest of {quoted(text)}.")
                 cursor = start + len(word)
             else:
                 numbers = word if isinstance(word, Iterable) else ()
                 start, end = (*(int(at) for at in numbers if isinstance(at, int | np.integer)), -1, -1)[:2]
                 if not cursor <= start < end <= len(text):
-                    raise BesagError(f"{word!r} is no (start, end) within {text!r} after character {cursor}.")
+                    raise BesagError(
+                        f"{quoted(word)} is no (start, end) within {quoted(text)} after character {cursor}."
+                    )
                 cursor = end
             spans.append((start, cursor))
         result.append(spans)

@@ -86,8 +86,8 @@ def test_a_text_that_cannot_be_changed_says_so(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([FILM, "--share", "0"], "share=0.0"),
-        ([FILM, "-t", "0"], "temperature=0.0: give a number above 0"),
+        ([FILM, "--share", "0"], "--share 0.0"),
+        ([FILM, "-t", "0"], "--temperature 0.0: give a number above 0"),
         (["nowhere.txt"], "nowhere.txt"),
     ],
 )

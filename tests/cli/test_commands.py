@@ -13,6 +13,7 @@ from tests import networks
 from tests.cli.conftest import Run
 
 import besag
+from besag.cli.exits import as_typed
 from besag.conditionals.loading import describe
 from besag.masks import LAWS
 from besag.models import path
@@ -141,6 +142,42 @@ def test_a_model_without_a_tokenizer_cannot_be_used(run: Run, tmp_path: Path) ->
     refused = run("score", "A text.", "-m", tmp_path)
     assert refused.exit_code == 2
     assert "holds no tokenizer" in refused.stderr
+
+
+def test_a_pickle_is_allowed_by_an_option_that_the_error_names(run: Run, tmp_path: Path) -> None:
+    networks.tiny("bert").save_pretrained(tmp_path)
+    networks.vocabulary("bert").tokenizer.save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
+    for refused in (run("score", "A text.", "-m", tmp_path), run("models", tmp_path)):
+        assert "insist with --allow-pickle\n" in refused.output
+        assert "allow_pickle" not in refused.output
+
+
+def test_messages_about_arguments_name_the_options_of_the_command() -> None:
+    from besag.cli.groups import ModelOptions
+
+    said = "dtype='float32' or allow_pickle=True; 'dtype=x' of them, seed=3, revision=None, --set dtype=x."
+    typed = "--dtype 'float32' or --allow-pickle; 'dtype=x' of them, seed=3, --revision None, --set dtype=x."
+    assert as_typed(said, ModelOptions) == typed
+
+
+def test_a_slip_in_the_name_of_the_embedded_model(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("the hub was asked"))
+    for slip in ("tiny-eng", "tinyen", "Tiny-EN"):
+        refused = run("score", "A text.", "-m", slip)
+        assert refused.exit_code == 2
+        assert "Did you mean 'tiny-en'?" in refused.stderr
+
+
+def test_names_and_texts_steer_no_terminal(run: Run, tmp_path: Path) -> None:
+    name = "no\x1b[31m\x9b2J\u202esuch"
+    for result in (run("score", "A text.", "-m", name), run("models", name), run("score", tmp_path / f"{name}.tsv")):
+        assert result.exit_code in (1, 2)
+        assert not any(sign in result.output for sign in "\x1b\x9b\u202e")
+        assert "\\x1b[31m" in result.output
+    shown = run("score", "red \x1b[31m \x9b2J.", "--format", "table")
+    assert "\x9b" not in shown.output
+    assert "\x1b" not in shown.output
 
 
 def test_choosing(run: Run) -> None:

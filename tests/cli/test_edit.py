@@ -27,7 +27,7 @@ def test_an_edit_changes_what_was_asked_and_little_else(run: Run) -> None:
         ([FILM, "dragon=cat"], "dragon"),
         ([FILM, "film=book", "film=play"], "'film=book' and 'film=play' both say what becomes of 'film'"),
         ([FILM, "film=", "long=short", "film=play"], "'film=' and 'film=play' both say what becomes of 'film'"),
-        ([FILM, "film=book", "--strength", "2"], "strength=2.0"),
+        ([FILM, "film=book", "--strength", "2"], "--strength 2.0"),
     ],
 )
 def test_errors_are_one_line_and_leave_nothing_behind(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run, table
+
+from besag.cli.sample import Watched
 
 TEXT = "The [MASK] sat on the [MASK]."
 
@@ -71,8 +75,8 @@ def test_chains_are_shown_while_they_run(run: Run) -> None:
         (["The man sat."], "'The man sat.' has no mask, so nothing in it may change"),
         ([], "give a text with masks, or a length to sample from nothing"),
         ([TEXT, "-k", "gibs"], "there is no kernel 'gibs'. Did you mean 'gibbs'?"),
-        ([TEXT, "-t", "0"], "temperature=0.0: give a number above 0"),
-        ([TEXT, "--top-p", "1.5"], "top_p=1.5"),
+        ([TEXT, "-t", "0"], "--temperature 0.0: give a number above 0"),
+        ([TEXT, "--top-p", "1.5"], "--top-p 1.5"),
         ([TEXT, "--set", "scan"], "--set 'scan': write NAME=VALUE"),
         ([TEXT, "--set", "scn=random"], "has no option 'scn'"),
         ([TEXT, "-k", "mask_predict", "--set", "iterations=9"], "iterations"),
@@ -119,3 +123,15 @@ def test_what_cannot_be_is_said_to_be_so(run: Run) -> None:
     result = run("sample", "The [MASK] sat.", "--require", "sea", "-k", "ordered")
     assert result.exit_code == 2
     assert "a search of its own" in result.stderr
+
+
+def test_what_is_watched_is_shown_as_text() -> None:
+    """Neither markup of rich nor escape sequences in a text are acted on."""
+    from rich.console import Console
+
+    with ExitStack() as stack:
+        watched = Watched(stack)
+        watched(3, [0], lambda: ["a [/b] [red]c[/red] \x1b[31m \x9b2J"])
+        console = Console(file=io.StringIO(), width=100)
+        console.print(watched.live.renderable)
+    assert r"a [/b] [red]c[/red] \x1b[31m \x9b2J" in console.file.getvalue()

@@ -16,7 +16,7 @@ from tests.networks import end_of_text_tokenizer, tiny, vocabulary
 from transformers import BertForPreTraining, BertForSequenceClassification, BertLMHeadModel, BertModel, T5Config
 from transformers.utils import logging
 
-from besag.conditionals import checkpoint
+from besag.conditionals import loading
 from besag.conditionals.causal import Causal
 from besag.conditionals.contract import Questions
 from besag.conditionals.loading import describe, load_conditionals
@@ -424,8 +424,8 @@ def test_a_home_folder_is_found(bert, monkeypatch):
 
 def test_no_garbage_is_looked_for_while_loading_and_afterwards_as_before(bert, monkeypatch):
     collecting: list[bool] = []
-    read_config = checkpoint.read_config
-    monkeypatch.setattr(checkpoint, "read_config", lambda *a: [collecting.append(gc.isenabled()), read_config(*a)][1])
+    read_config = loading.read_config
+    monkeypatch.setattr(loading, "read_config", lambda *a: [collecting.append(gc.isenabled()), read_config(*a)][1])
     load_conditionals(bert)
     assert gc.isenabled()
     (bert / "config.json").unlink()

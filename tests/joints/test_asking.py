@@ -202,7 +202,7 @@ def test_networks_answer_as_their_plain_forward_does(family):
 def test_too_large_a_vocabulary_is_refused_with_a_way_out(monkeypatch):
     law = Counting(Arbitrary(300))
     places = find(law.vocabulary, "s0 s1 s2", (0, 2))
-    monkeypatch.setattr(asking, "_free_bytes", lambda device: 1_000_000)
+    monkeypatch.setattr(asking, "memory_available", lambda device: 1_000_000)
     with pytest.raises(BesagError) as refusal:
         asking.unaries(Engine(law), places)
     assert len(law.sequences) == 1  # said before the work is done
@@ -210,18 +210,13 @@ def test_too_large_a_vocabulary_is_refused_with_a_way_out(monkeypatch):
         "the joint of 's0' (token 0) and 's2' (token 2) over 300 × 300 outcomes needs 1.4 MB for its two tables, and "
         "1.0 MB are free on cpu: candidate sets need less, candidates=200 640.0 kB."
     )
-    monkeypatch.setattr(asking, "_free_bytes", lambda device: 2_000_000)
+    monkeypatch.setattr(asking, "memory_available", lambda device: 2_000_000)
     assert asking.unaries(Engine(law), places).shape == (300, 300)
-    monkeypatch.setattr(asking, "_free_bytes", lambda device: None)  # nobody tells: nothing is refused
+    monkeypatch.setattr(asking, "memory_available", lambda device: None)  # nobody tells: nothing is refused
     assert asking.unaries(Engine(law), places).shape == (300, 300)
 
 
-def test_free_memory_is_known_or_not(monkeypatch):
-    assert asking._free_bytes(torch.device("cpu")) > 10_000_000
-    monkeypatch.setattr(asking, "Path", lambda name: SimpleNamespace(read_text=lambda: "MemTotal: 9 kB\n"))
-    assert asking._free_bytes(torch.device("cpu")) > 10_000_000  # from the pages that the system counts
-    monkeypatch.setattr(asking.os, "sysconf", lambda name: (_ for _ in ()).throw(ValueError(name)))
-    assert asking._free_bytes(torch.device("cpu")) is None
+def test_what_two_tables_need():
     assert asking.needed_bytes(100, 50, torch.float32) == 40_000
     assert asking.needed_bytes(100, 50, torch.float64) == 80_000
 

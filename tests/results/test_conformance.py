@@ -11,6 +11,7 @@ import inspect
 import json
 import pkgutil
 import re
+import sys
 from collections.abc import Callable
 from functools import cache
 from html.parser import HTMLParser
@@ -220,6 +221,22 @@ def test_its_table_has_every_fact(result, monkeypatch):
 def test_the_dangerous_text_is_shown(result):
     if BAD in json.dumps(result.to_dict()):
         assert BAD in Page(result._repr_html_()).shown + repr(result)
+
+
+STEERING = "\x1b[31m\x07\x9b2J\x7f\u202e\u2066[/i]"  # sets a colour, rings, clears, deletes, turns writing around
+STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066\u2067]")  # the other isolates are our own
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_nothing_in_it_steers_a_terminal(name, monkeypatch):
+    here = sys.modules[__name__]
+    monkeypatch.setattr(here, "BAD", STEERING)
+    monkeypatch.setattr(here, "TEXT", f"{STEERING} b c")
+    weird = cache(lambda: besag.load(besag.Table(WEIGHTS, symbols=[STEERING, "b", "c"])))
+    monkeypatch.setattr(here, "lm", weird)
+    result = MAKERS[name]()
+    for written in (str(result), repr(result), result._repr_html_()):
+        assert not STEERS.search(written)
 
 
 def test_its_picture_is_drawn_on_given_axes_or_new_ones(result):

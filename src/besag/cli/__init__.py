@@ -21,6 +21,7 @@ from besag.cli.compare import compare
 from besag.cli.diagnose import diagnose
 from besag.cli.edit import edit
 from besag.cli.eval import evaluate
+from besag.cli.examples import examples
 from besag.cli.fill import fill
 from besag.cli.joint import joint
 from besag.cli.lengths import lengths
@@ -58,6 +59,7 @@ for command in (
     models,
     methods,
     cite,
+    examples,
 ):
     app.command()(command)
 for group in (evaluate, train, tokenizer):

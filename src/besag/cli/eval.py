@@ -15,6 +15,7 @@ from besag.cli.exits import INTERRUPTED, UNSCORED, guarded, say
 from besag.cli.groups import ModelsOptions, OutputOptions, PlotOptions, RunOptions, grouped
 from besag.cli.settings import MethodsOptions
 from besag.errors import BesagError
+from besag.results.tables import shown
 
 if TYPE_CHECKING:
     from besag.cli.side_by_side import Scorer
@@ -99,7 +100,7 @@ def minimal_pairs(
             out.write({**_about(scorer, len(methods) > 1), **row}, {})
     out.close()
     for found in results:
-        print(("\n" if output.shape == "table" else "") + " · ".join(found.facts), file=_for_words(output))
+        print(("\n" if output.shape == "table" else "") + shown(" · ".join(found.facts)), file=_for_words(output))
     output.save(results[0])
     work.finish()
     unscored = sum(sum(found.unscored.values()) for found in results)
@@ -147,7 +148,8 @@ def overlap(
             out.write({**row, "runs": one.runs, "of": one.of}, {})
     finally:
         out.close()
-    print(("\n" if output.shape == "table" and found.seen else "") + " · ".join(found.facts), file=_for_words(output))
+    before = "\n" if output.shape == "table" and found.seen else ""
+    print(before + shown(" · ".join(found.facts)), file=_for_words(output))
     return 0
 
 

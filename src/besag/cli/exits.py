@@ -14,8 +14,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -29,6 +31,7 @@ import typer
 
 from besag.errors import BesagError
 from besag.files.claim import released
+from besag.results.tables import shown
 
 UNUSABLE, WRONG, UNSCORED, INTERRUPTED, CLOSED_PIPE, TERMINATED = 1, 2, 3, 130, 141, 143
 
@@ -44,13 +47,13 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         CtrlC.last = None
         try:
-            with CtrlC().watched(), _ended():
+            with CtrlC().watched(), _ended(command):
                 code = command(*args, **kwargs)
             sys.stdout.flush()
         except BesagError as error:
             if os.environ.get("BESAG_DEBUG"):
                 raise
-            say(f"error: {error}")
+            say(f"error: {as_typed(str(error), command)}")
             code = WRONG
         except BrokenPipeError:
             _drop_stdout()
@@ -77,10 +80,10 @@ def at_end(close: Callable[[], None]) -> None:
 
 
 @contextmanager
-def _ended() -> Iterator[None]:
+def _ended(command: Callable[..., object]) -> Iterator[None]:
     """However a command ends: warnings were told on stderr, outputs are closed, and what it claimed is free."""
     with warnings.catch_warnings(), released(), ExitStack() as stack:
-        warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+        warnings.showwarning = lambda message, *_, **__: say(f"warning: {as_typed(str(message), command)}")
         before = _at_end.set(stack)
         try:
             yield
@@ -89,8 +92,25 @@ def _ended() -> Iterator[None]:
 
 
 def say(message: str) -> None:
-    """One line on stderr."""
-    print(" ".join(message.split("\n")), file=sys.stderr)
+    """One line on stderr, in which nothing steers the terminal."""
+    print(shown(" ".join(message.split("\n"))), file=sys.stderr)
+
+
+def as_typed(message: str, command: Callable[..., object]) -> str:
+    """A message about arguments, as `allow_pickle=True`, in the words of the command line: `--allow-pickle`.
+
+    Only options of this command are named so: what `--set` takes is written NAME=VALUE there as well.
+    """
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        about = [part for part in getattr(parameter.annotation, "__metadata__", ()) if hasattr(part, "param_decls")]
+        # typer calls the first spelling the default
+        spellings = [about[0].default, *(about[0].param_decls or ())] if about else []
+        option = next((str(one).split("/")[0] for one in spellings if str(one).startswith("--")), None)
+        if option is not None:
+            argument = rf"(?<!--set )(?<![\w'\"=.\[-]){name}="
+            message = re.sub(rf"{argument}True\b", option, message)
+            message = re.sub(rf"{argument}(?=[\w'\"…(\[-])", f"{option} ", message)
+    return message
 
 
 def _drop_stdout() -> None:

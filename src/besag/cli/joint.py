@@ -14,7 +14,7 @@ from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, PlotOptions, RunOptions, grouped
 from besag.cli.positions import Positions, positions
 from besag.cli.settings import ConstructionOptions
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 from besag.files.writing import Row
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def refuse_other_than_two(lm: LanguageModel, text: str, position: list[str] | No
     number = len(find(lm.vocabulary, text, positions(position), lm.conditionals.max_length).at)
     if number != 2:
         raise BesagError(
-            f"{what} takes two places, and {text!r} is asked at {number}: name two of them with --position"
+            f"{what} takes two places, and {quoted(text)} is asked at {number}: name two of them with --position"
         )
 
 

@@ -10,8 +10,10 @@ from typing import Annotated
 import typer
 
 from besag.cli import options as o
-from besag.cli.exits import UNUSABLE, guarded
+from besag.cli.exits import UNUSABLE, as_typed, guarded
+from besag.cli.groups import ModelOptions
 from besag.files.writing import print_table
+from besag.results.tables import shown
 
 Name = Annotated[
     str | None,
@@ -45,22 +47,23 @@ def models(name: Name = None, revision: o.Revision = None) -> int:
 
     facts = describe(path() if name == EMBEDDED else name, revision)
     width = max(map(len, LABELS.values()))
-    print(name, *(f"  {label:<{width}}  {_said(facts[key])}" for key, label in LABELS.items()), sep="\n")
-    print(f"  {'can be used':<{width}}  {'yes' if facts['usable'] else 'no: ' + facts['why_not']}")
+    print(shown(name), *(f"  {label:<{width}}  {_said(facts[key])}" for key, label in LABELS.items()), sep="\n")
+    why_not = shown(as_typed(facts["why_not"], ModelOptions))
+    print(f"  {'can be used':<{width}}  {'yes' if facts['usable'] else 'no: ' + why_not}")
     return 0 if facts["usable"] else UNUSABLE
 
 
 def _said(fact: object) -> str:
-    return "–" if fact is None else f"{fact:,}" if isinstance(fact, int) else str(fact)
+    return "–" if fact is None else f"{fact:,}" if isinstance(fact, int) else shown(str(fact))
 
 
 def _facts(folder: Path) -> dict[str, int]:
     """Of an embedded model, which is known to be sound: what its small files say."""
-    from besag.conditionals import checkpoint as saved
+    from besag.conditionals import weights
 
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     return {
-        "parameters": saved.size(saved.stored_shapes(folder, folder, None)),
+        "parameters": weights.size(weights.stored_shapes([folder / weights.SAFE], folder.name)),
         "vocabulary": config["vocab_size"],
         "max_length": config["max_position_embeddings"],
     }

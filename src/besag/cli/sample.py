@@ -21,6 +21,7 @@ from besag.cli.positions import Free, Keep, positions
 from besag.cli.settings import settings
 from besag.errors import BesagError
 from besag.files.writing import Writer
+from besag.results import tables
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -282,9 +283,10 @@ class Watched:
         if time.monotonic() - self.shown < 0.125:
             return
         from rich.table import Table
+        from rich.text import Text  # in which [b] is three letters
 
         table = Table(title=f"step {step:,}", box=None, show_header=False, title_justify="left")
         for chain, text in zip(chains, texts(), strict=True):
-            table.add_row(str(chain), text)
+            table.add_row(str(chain), Text(tables.shown(text)))
         self.live.update(table)
         self.shown = time.monotonic()

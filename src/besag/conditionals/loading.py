@@ -6,23 +6,30 @@ another network. Knows nothing of how questions are run.
 
 from __future__ import annotations
 
+import copy
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from besag.conditionals import checkpoint as saved
+from besag.conditionals import reach, weights
 from besag.conditionals.causal import Causal
+from besag.conditionals.configuration import read_config, reason, tokenizer_settings
 from besag.conditionals.network import USABLE, check_ids, longest
 from besag.conditionals.transformer import NO_MASK, Transformer
-from besag.errors import BesagError
-from besag.hardware import LOW_PRECISION, choose_device, choose_dtype
+from besag.errors import BesagError, quoted
+from besag.hardware import LOW_PRECISION, choose_device, choose_dtype, memory_available
 from besag.vocabulary import Vocabulary
 
 NETWORKS: dict[str, type[Transformer] | type[Causal]] = {"masked": Transformer, "causal": Causal}
+# A config may ask for more weights than are stored, but not for so many more that to make them up would fill memory.
+SURPLUS, SMALL = 4, 2**24
+NUMBER = re.compile(r"\d+")
 
 
 def load_conditionals(
@@ -51,15 +58,20 @@ def load_conditionals(
     chosen_device = choose_device(device)
     chosen_dtype = choose_dtype(dtype, chosen_device)
     folder = saved.find_folder(model, revision, *saved.WEIGHT_FILES)
-    if allow_pickle and not saved.has_any(folder, saved.WEIGHTS):
+    if allow_pickle and not weights.has_weights(folder):
         folder = saved.find_folder(model, revision, *saved.PICKLE_FILES)
-    with _nothing_collected(), saved.quiet():
-        config = saved.read_config(folder, name)
+    with _nothing_collected(), saved.quiet(), _refused(name):
+        config = read_config(folder, name)
         kind = _kind(config, name)
-        safe = saved.check_weights(folder, name, allow_pickle)
-        vocabulary = read_vocabulary(folder if tokenizer is None else tokenizer, name)
-        network = read_network(folder, config, kind, name, dtype=chosen_dtype, use_safetensors=safe)
-        return NETWORKS[kind](network.to(chosen_device), vocabulary, name)
+        files = weights.weight_files(folder, name, allow_pickle)
+        same = tokenizer is None
+        vocabulary = read_vocabulary(folder if same else tokenizer, name, config if same else None)
+        stored = weights.read_weights(files, name)
+        refuse_without_room(stored, chosen_dtype, chosen_device, name)
+        network = read_network(stored, config, kind, name, chosen_dtype)
+        conditionals = NETWORKS[kind](network.to(chosen_device), vocabulary, name)
+        reach.warn_of_no_reach(vocabulary, name)
+        return conditionals
 
 
 def describe(model: str | Path, revision: str | None = None) -> dict[str, Any]:
@@ -71,7 +83,7 @@ def describe(model: str | Path, revision: str | None = None) -> dict[str, Any]:
         ("architecture", "kind", "parameters", "vocabulary", "width", "max_length", "mask_token")
     )
     try:
-        with saved.quiet():
+        with saved.quiet(), _refused(str(model)):
             _find_out(model, revision, facts)
     except BesagError as problem:
         return {"name": str(model), **facts, "usable": False, "why_not": str(problem)}
@@ -82,24 +94,36 @@ def _find_out(model: str | Path, revision: str | None, facts: dict[str, Any]) ->
     """Fill in the facts in the order in which they are found, until one of them is a reason to refuse."""
     name = str(model)
     folder = saved.find_folder(model, revision)
-    config = saved.read_config(folder, name)
+    config = read_config(folder, name)
     facts["architecture"], facts["kind"], _ = saved.architecture(config)
-    shapes = saved.stored_shapes(folder, model, revision)
-    facts["parameters"] = saved.size(shapes) or None
+    shapes = _shapes(folder, model, revision)
+    facts["parameters"] = weights.size(shapes) or None
     kind = _kind(config, name)
-    vocabulary = read_vocabulary(folder, name)
+    vocabulary = read_vocabulary(folder, name, config)
     facts["vocabulary"], facts["mask_token"] = vocabulary.size, vocabulary.mask_token
     if not shapes:
-        saved.check_weights(folder, name, allow_pickle=False)
+        weights.weight_files(folder, name, allow_pickle=False)
     # One number, spread over the shape of each tensor: the loader sees what is there, and nothing fills memory.
     hollow = {key: torch.zeros(()).expand(shape) for key, shape in shapes.items()}
-    network = read_network(None, config, kind, name, dtype=torch.float32, state_dict=hollow)
+    network = read_network(hollow, config, kind, name, torch.float32)
     answers = network.get_output_embeddings()
     facts["width"] = config.vocab_size if answers is None else answers.weight.shape[0]
     facts["max_length"] = longest(network, vocabulary.tokenizer)
-    check_ids(network, vocabulary, repr(name))
+    check_ids(network, vocabulary, quoted(name))
     if kind == "masked" and vocabulary.mask_id is None:
-        raise BesagError(NO_MASK.format(repr(name)))
+        raise BesagError(NO_MASK.format(quoted(name)))
+    if lost := reach.out_of_reach(vocabulary):
+        raise BesagError(f"the tokenizer of {quoted(name)} {lost}")
+
+
+def _shapes(folder: Path, model: str | Path, revision: str | None) -> weights.Shapes:
+    """Of the weights in the folder; of a model on the hub, whose weights need not be in its cache, by its headers."""
+    name = str(model)
+    if folder != Path(model).expanduser() and not saved.has_any(folder, saved.WEIGHT_FILES):
+        return weights.shapes_on_the_hub(name, revision)
+    if not weights.has_weights(folder):
+        return {}
+    return weights.stored_shapes(weights.weight_files(folder, name, allow_pickle=False), name)
 
 
 def _from_pair(
@@ -143,54 +167,92 @@ def _nothing_collected() -> Iterator[None]:
             gc.enable()
 
 
+@contextmanager
+def _refused(name: str) -> Iterator[None]:
+    """Files from elsewhere can be wrong in any way, and whatever transformers trips over then is one refusal."""
+    try:
+        yield
+    except BesagError:
+        raise
+    except Exception as problem:
+        raise BesagError(f"{quoted(name)} cannot be loaded: {reason(problem)}") from problem
+
+
 def _kind(config: Any, name: str) -> saved.Kind:
     found = saved.architecture(config)
     if found.kind == "neither":
-        raise BesagError(f"{name!r} ({found.name}) cannot be used: {found.why_not}. {USABLE[0].upper()}{USABLE[1:]}")
+        raise BesagError(
+            f"{quoted(name)} ({found.name}) cannot be used: {found.why_not}. {USABLE[0].upper()}{USABLE[1:]}"
+        )
     return found.kind
 
 
-def read_vocabulary(source: Any, name: str) -> Vocabulary:
-    """The vocabulary of a built tokenizer, or of one that lies in a folder or on the hub."""
+def read_vocabulary(source: Any, name: str, config: Any = None) -> Vocabulary:
+    """The vocabulary of a built tokenizer, or of one that lies in a folder or on the hub, of a network or by itself."""
     if not isinstance(source, str | Path):
         return Vocabulary(source)
     folder = saved.find_folder(source, None)
     if not saved.has_any(folder, saved.TOKENIZER_FILES):
         raise BesagError(
-            f"{name!r} holds no tokenizer (no {', '.join(saved.TOKENIZER_FILES)} in {str(source)!r}); give one with "
-            f"tokenizer="
+            f"{quoted(name)} holds no tokenizer (no {', '.join(saved.TOKENIZER_FILES)} in {quoted(str(source))}): put "
+            f"its files there (in Python, tokenizer= takes another)"
         )
-    from transformers import AutoTokenizer
+    from transformers import AutoTokenizer, PreTrainedConfig
 
+    settings = tokenizer_settings(folder, name)
+    if config is None:  # else transformers would read config.json by itself
+        with suppress(BesagError):
+            config = read_config(folder, name)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(
+            folder, config=config or PreTrainedConfig(), trust_remote_code=False, local_files_only=True, **settings
+        )
+        size, special = len(tokenizer), len(set(tokenizer.all_special_ids))
     except Exception as problem:
-        raise BesagError(f"the tokenizer of {name!r} cannot be read: {saved.first_line(problem)}") from problem
-    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):  # transformers makes up an empty one without files
+        raise BesagError(f"the tokenizer of {quoted(name)} cannot be read: {reason(problem)}") from problem
+    if size <= special:  # transformers makes up an empty one without files
         raise BesagError(
-            f"the tokenizer of {name!r} knows {len(tokenizer)} special tokens and no others: its vocabulary is missing"
+            f"the tokenizer of {quoted(name)} knows {size} special tokens and no others: its vocabulary is missing"
         )
     return Vocabulary(tokenizer)
 
 
-def read_network(folder: Path | None, config: Any, kind: saved.Kind, name: str, **how: Any) -> Any:
-    """The network with every weight it uses read from its files: none made up, none of another shape."""
+def refuse_without_room(stored: dict[str, torch.Tensor], dtype: torch.dtype, device: torch.device, name: str) -> None:
+    """Refuse a network whose weights would not fit into the memory of the host, from where they go to the device."""
+    needed = dtype.itemsize * weights.size(weights.shapes_of(stored))
+    for place in {torch.device("cpu"), device}:
+        free = memory_available(place)
+        if free is not None and needed > free:
+            raise BesagError(
+                f"the weights of {quoted(name)} need {needed / 2**30:.1f} GiB as {str(dtype).removeprefix('torch.')}, "
+                f"and {free / 2**30:.1f} GiB are free on {place}"
+            )
+
+
+def read_network(
+    stored: dict[str, Any], config: Any, kind: saved.Kind, name: str, dtype: torch.dtype, *, whole: bool = True
+) -> Any:
+    """The network with every weight it uses among those stored: none made up, none of another shape.
+
+    With `whole`, a layer that is stored and not used is refused as well: fewer layers are another network.
+    """
     from transformers.models.auto import modeling_auto
 
     mappings: Any = modeling_auto
     mapping = mappings.MODEL_FOR_MASKED_LM_MAPPING if kind == "masked" else mappings.MODEL_FOR_CAUSAL_LM_MAPPING
     family = mapping[type(config)]
+    title = f"{quoted(name)} as {family.__name__}"
+    _refuse_inflated(family, config, weights.size(weights.shapes_of(stored)), title)
     try:
         network, info = family.from_pretrained(
-            folder, config=config, output_loading_info=True, ignore_mismatched_sizes=True, **how
+            None, config=config, state_dict=stored, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True
         )
     except Exception as problem:
-        raise BesagError(f"the weights of {name!r} cannot be read: {saved.first_line(problem)}") from problem
-    title = f"{name!r} as {family.__name__}"
+        raise BesagError(f"the weights of {quoted(name)} cannot be read: {reason(problem)}") from problem
     if info["mismatched_keys"]:
-        key, stored, wanted = sorted(info["mismatched_keys"])[0]
+        key, found, wanted = sorted(info["mismatched_keys"])[0]
         raise BesagError(
-            f"{title}: the stored {key} has the shape {tuple(stored)}, but the config.json asks for {tuple(wanted)}, "
+            f"{title}: the stored {key} has the shape {tuple(found)}, but the config.json asks for {tuple(wanted)}, "
             f"so these files do not belong together"
         )
     learned = {key for key, weight in network.named_parameters(remove_duplicate=False) if weight.requires_grad}
@@ -200,6 +262,32 @@ def read_network(folder: Path | None, config: Any, kind: saved.Kind, name: str, 
         raise BesagError(
             f"{title} lacks {len(missing)} weights, for which transformers would make up random numbers: "
             f"{', '.join(missing[:8])}{' …' if missing[8:] else ''}."
-            + (f" It was saved from a {saved_as}." if saved_as not in (None, family.__name__) else "")
+            + (f" It was saved from a {quoted(saved_as)[1:-1]}." if saved_as not in (None, family.__name__) else "")
+        )
+    if whole and (unused := _unused_layers(network, info["unexpected_keys"])):
+        raise BesagError(
+            f"{title} would leave {len(unused)} stored weights out, such as {quoted(unused[0])}: the config.json asks "
+            f"for fewer layers than there are, so these files do not belong together"
         )
     return network
+
+
+def _refuse_inflated(family: Any, config: Any, stored: int, title: str) -> None:
+    """Built without memory first: what is asked for and not stored would be made up, and may fill any memory."""
+    try:
+        with torch.device("meta"):
+            trial = family(copy.deepcopy(config))
+    except Exception as problem:
+        raise BesagError(f"{title} cannot be built: {reason(problem)}") from problem
+    asked = sum(tensor.numel() for tensor in (*trial.parameters(), *trial.buffers()))
+    if asked > SURPLUS * stored + SMALL:
+        raise BesagError(
+            f"{title}: the config.json asks for {asked:,} numbers, and the files hold {stored:,}, so these files do "
+            f"not belong together"
+        )
+
+
+def _unused_layers(network: Any, unexpected: Iterable[str]) -> list[str]:
+    """Stored weights of layers that the network has others of: the same name but for its numbers."""
+    used = {NUMBER.sub("#", key) for key in network.state_dict()}
+    return sorted(key for key in unexpected if NUMBER.search(key) and NUMBER.sub("#", key) in used)

@@ -17,15 +17,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from besag.checks import is_number
 from besag.conditionals.contract import NOTHING
 from besag.conditionals.split import Head, Reader, compile_layers
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.hardware import few_threads
 from besag.vocabulary import Vocabulary
 
 log = logging.getLogger(__name__)
 
 PROBE_LENGTH, PROBE_PADDING = 7, 2
+SHORTEST = 4  # the least that the longest input may be: two special tokens and two of text
 SANE_LENGTH = 1_000_000  # tokenizers write "no limit" as 10^30
 
 # Largest difference, relative to the largest number, between answers that should be the same bit for bit because the
@@ -232,8 +234,14 @@ def check_ids(model: Any, vocabulary: Vocabulary, title: str) -> None:
 def longest(model: Any, tokenizer: Any) -> int | None:
     """Most places in one sequence: what the tokenizer and the network's positions allow; None where neither says."""
     told, room = tokenizer.model_max_length, places(model)
+    if not is_number(told):
+        raise BesagError(f"the tokenizer says that model_max_length={quoted(told)}, which is no number")
     limits = [*([int(told)] if 0 < told < SANE_LENGTH else []), *([] if room is None else [room])]
-    return min(limits, default=None)
+    found = min(limits, default=None)
+    if found is not None and found < SHORTEST:
+        said = f"model_max_length={quoted(told)} of the tokenizer" if found != room else f"{room} of the network"
+        raise BesagError(f"the longest input has {found} tokens ({said}), and no text fits into so few")
+    return found
 
 
 def places(model: Any) -> int | None:
@@ -241,8 +249,8 @@ def places(model: Any) -> int | None:
 
     A learned table of positions that keeps a row for padding starts after that row.
     """
-    room = getattr(model.config, "max_position_embeddings", None)
-    if not room or room < 0:
+    room: Any = getattr(model.config, "max_position_embeddings", None)
+    if not is_number(room) or not 0 < room < SANE_LENGTH * 1000:
         return None
     unused = [
         module.padding_idx + 1

@@ -24,8 +24,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from besag.conditionals import checkpoint as saved
+from besag.conditionals.configuration import reason
 from besag.conditionals.contract import Conditionals, Questions
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 
 FILE, KEY = "tilt.safetensors", "log_pi"
 
@@ -81,16 +82,17 @@ def save_tilt(folder: str | Path, log_pi: ArrayLike, law: str) -> Path:
 
 def load_tilt(folder: str | Path) -> Tilt | None:
     """What `save_tilt` wrote there; None where there is nothing."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
     file = Path(folder) / FILE
     if not file.is_file():
         return None
     try:
         with safe_open(file, framework="numpy") as stored:
-            return Tilt(_checked(stored.get_tensor(KEY), repr(str(file))), (stored.metadata() or {}).get("law", "?"))
-    except SafetensorError as problem:
-        raise BesagError(f"{str(file)!r} cannot be read: {saved.first_line(problem)}") from problem
+            log_pi, law = stored.get_tensor(KEY), (stored.metadata() or {}).get("law", "?")
+    except Exception as problem:  # torn, something else, or without the tensor
+        raise BesagError(f"{quoted(str(file))} cannot be read: {reason(problem)}") from problem
+    return Tilt(_checked(log_pi, quoted(str(file))), law)
 
 
 def untilted(conditionals: Conditionals, model: object, revision: str | None = None) -> Untilted:

@@ -34,7 +34,7 @@ from besag import noise
 from besag.arrays import Floats
 from besag.diagnostics.grams import Grams, Rate, ratio
 from besag.engine import Engine
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.files.lines import lines_of
 from besag.results import data, grid
 from besag.results.data import from_json, json_ready
@@ -176,7 +176,7 @@ def measure(
     more than `most` texts so many, drawn by `seed`, are compared for the self-BLEU, which grows with their number.
     """
     if isinstance(texts, str):
-        raise BesagError(f"expected a list of texts, got the text {texts!r}: write [{texts!r}].")
+        raise BesagError(f"expected a list of texts, got the text {quoted(texts)}: write [{quoted(texts)}].")
     if n < 1:
         raise BesagError(f"n={n!r}: n-grams have at least one word")
     cut = [list(tokens(text)) for text in texts]

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag.arrays import Ints
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.results import data
 from besag.results.data import json_ready
 from besag.results.grid import Grid, Line
@@ -200,7 +200,7 @@ class _Wanted:
         self.sizes = np.zeros(len(texts), np.int64)  # words of the runs of each text
         for index, text in enumerate(texts):
             if not isinstance(text, str):
-                raise BesagError(f"text {index + 1} is {text!r}, not a text")
+                raise BesagError(f"text {index + 1} is {quoted(text)}, not a text")
             split = words(text)
             self.split.append(split)
             if len(split) < SHORTEST:

@@ -21,6 +21,7 @@ from besag.files.cells import cell, csv_line, escaped, json_line, rounded, tsv_l
 from besag.files.claim import Claim
 from besag.files.rows import FORMAT_OF_ENDING
 from besag.files.whole import sync, whole
+from besag.results.tables import shown
 
 TABLE_ROWS, PARQUET_ROWS = 200, 4096  # rows that wait until their block is written
 TOGETHER = 8192  # bytes of rows that wait until they are written
@@ -372,7 +373,7 @@ def table(rows: list[Row], terminal: IO[str] | None = None) -> str:
     found = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in rows[0]:
         numeric = all(isinstance(row[name], int | float | None) for row in rows)
-        found.add_column(Text(name), justify="right" if numeric else "left", overflow="fold", no_wrap=numeric)
+        found.add_column(Text(shown(name)), justify="right" if numeric else "left", overflow="fold", no_wrap=numeric)
     for row in rows:
         found.add_row(*(Text(_shown(row[name])) for name in rows[0]))
     with console.capture() as captured:
@@ -383,7 +384,7 @@ def table(rows: list[Row], terminal: IO[str] | None = None) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.2e}" if 0 < abs(value) < 0.001 else f"{value:.4f}"
-    return escaped(cell(value))
+    return shown(escaped(cell(value)))
 
 
 class ParquetWriter:

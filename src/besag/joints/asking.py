@@ -9,8 +9,6 @@ Knows what is asked, what is kept of it and how much memory that takes. Refuses 
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +19,7 @@ from besag.arrays import Ints
 from besag.conditionals.contract import Conditionals, Questions
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError
+from besag.hardware import memory_available
 from besag.joints.candidates import MODEST, Candidates, Kind, Side, Words, choose, outcome_ids, shown
 from besag.joints.unaries import Lost, Unaries
 from besag.places.places import Places
@@ -153,29 +152,13 @@ def _unaries(
 
 
 def _refuse_too_large(places: Places, m: int, k: int, dtype: torch.dtype, device: torch.device) -> None:
-    needed, free = needed_bytes(m, k, dtype), _free_bytes(device)
+    needed, free = needed_bytes(m, k, dtype), memory_available(device)
     if free is not None and needed > HEADROOM * free:
         raise BesagError(
             f"the joint of {places.title} over {m:,} × {k:,} outcomes needs {_size(needed)} for its two tables, and "
             f"{_size(free)} are free on {device}: candidate sets need less, candidates={MODEST} "
             f"{_size(needed_bytes(MODEST, MODEST, dtype))}."
         )
-
-
-def _free_bytes(device: torch.device) -> int | None:
-    """Memory that may still be taken; None where nobody tells."""
-    if device.type == "cuda":
-        idle = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # torch keeps it for reuse
-        return torch.cuda.mem_get_info(device)[0] + idle
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):
-        pass
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, AttributeError):
-        return None
 
 
 def _size(count: int) -> str:

@@ -26,7 +26,7 @@ import numpy as np
 
 from besag import noise
 from besag.arrays import Floats, Ints
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 from besag.masks.passages import Passages
 from besag.masks.units import gather, in_turn
 
@@ -123,7 +123,7 @@ def _lines(path: str) -> Iterator[tuple[str, str]]:
         if line.strip():
             token, tab, value = line.rstrip("\r").rpartition("\t")
             if not tab or not token:
-                raise BesagError(f"line {number} of {path!r} is {line!r}: it must be a token, a tab and a value")
+                raise BesagError(f"line {number} of {path!r} is {quoted(line)}: it must be a token, a tab and a value")
             yield token, value.strip()
 
 

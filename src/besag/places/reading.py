@@ -5,7 +5,7 @@ Knows the mask and the special tokens of a vocabulary. Refuses to know which pla
 
 from __future__ import annotations
 
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.vocabulary import Encoded, Vocabulary
 
 MASK = "[MASK]"  # how a mask may be written for any model
@@ -14,7 +14,7 @@ MASK = "[MASK]"  # how a mask may be written for any model
 def read(vocabulary: Vocabulary, text: str) -> Encoded:
     """The text as ids; "[MASK]" is a mask for any model."""
     if not isinstance(text, str):
-        raise BesagError(f"expected a text, got {text!r} of type {type(text).__name__}.")
+        raise BesagError(f"expected a text, got {quoted(text)} of type {type(text).__name__}.")
     [encoded] = vocabulary.encode([text.replace(MASK, vocabulary.mask_token or MASK)])
     return encoded
 

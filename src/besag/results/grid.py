@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from besag.results.tables import aligned, display_width
+from besag.results.tables import aligned, display_width, shown
 
 BAR = "rgba(226,72,38,.35)"
 
@@ -39,7 +39,7 @@ class Grid:
 
     def text(self, width: int) -> str:
         """Aligned columns."""
-        return f"{self._aligned(width)}\n{self.note}" if self.note else self._aligned(width)
+        return f"{self._aligned(width)}\n{shown(self.note)}" if self.note else self._aligned(width)
 
     def _aligned(self, width: int) -> str:
         head = [self.head] if any(self.head) else []
@@ -50,17 +50,17 @@ class Grid:
         return long if max(map(display_width, long.splitlines())) <= width else plain
 
     def html(self) -> str:
-        names = "".join(f"<th{self._style(at)}>{markup.escape(name)}</th>" for at, name in enumerate(self.head))
+        names = "".join(f"<th{self._style(at)}>{written(name)}</th>" for at, name in enumerate(self.head))
         head = f"<thead><tr>{names}</tr></thead>" if any(self.head) else ""
-        note = f"<div>{markup.escape(self.note)}</div>" if self.note else ""
+        note = f"<div>{written(self.note)}</div>" if self.note else ""
         return f"<table>{head}<tbody>{''.join(map(self._row, self.lines))}</tbody></table>{note}"
 
     def _row(self, line: Line) -> str:
         weight = ' style="font-weight:bold"' if line.strong else ""
-        hint = f' title="{markup.escape(line.hint)}"' if line.hint else ""
+        hint = f' title="{written(line.hint)}"' if line.hint else ""
         cells = "".join(
-            f'<td{self._style(at, line.share)} dir="auto">{markup.escape(cell)}</td>' if at in self.left
-            else f"<td{self._style(at, line.share)}>{markup.escape(cell)}</td>"
+            f'<td{self._style(at, line.share)} dir="auto">{written(cell)}</td>' if at in self.left
+            else f"<td{self._style(at, line.share)}>{written(cell)}</td>"
             for at, cell in enumerate(line.cells)
         )  # fmt: skip
         return f"<tr{weight}{hint}>{cells}</tr>"
@@ -71,6 +71,11 @@ class Grid:
             fill = f"background:linear-gradient(to right,{BAR} {size},transparent {size})"
             return f' style="min-width:8em;text-align:left;{fill}"'
         return f' style="text-align:{"left" if at in self.left or at == self.bar else "right"}"'
+
+
+def written(text: str) -> str:
+    """A text as a page writes it: neither markup nor anything that steers."""
+    return markup.escape(shown(text))
 
 
 def lines(rows: Sequence[Sequence[str]]) -> list[Line]:
@@ -93,4 +98,4 @@ def page(title: Sequence[str], grids: Sequence[Grid], facts: Sequence[str]) -> s
 
 
 def escaped(facts: Sequence[str]) -> str:
-    return markup.escape(" · ".join(facts))
+    return written(" · ".join(facts))

@@ -1,11 +1,20 @@
-"""Text in columns: display widths, what cannot be seen made visible, aligned cells, lines broken between facts."""
+"""Text in columns: display widths, what cannot be seen made visible, aligned cells, lines broken between facts.
+
+Whatever a text holds, nothing that is written here steers the terminal on which it is read.
+"""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
 SPACES = str.maketrans({" ": "␣", "\n": "↵", "\r": "↵", "\t": "⇥"})
+BREAKS = str.maketrans({"\n": "↵", "\r": "↵", "\t": "⇥"})
+# What terminals act on: control characters of both kinds, but for line ends and tabs; characters that turn the
+# direction of writing around; and halves of surrogates, which cannot be written at all. Joiners and marks of ordinary
+# text are none of these.
+STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 STAND_INS = str.maketrans({"▁": " ", "Ġ": " ", "Ċ": "\n"})  # how tokenizers write white space
 
 
@@ -26,9 +35,18 @@ def is_right_to_left(text: str) -> bool | None:
     return None
 
 
+def shown(text: str) -> str:
+    r"""The text as it is, but that whatever would steer a terminal is written out, as in \\x1b.
+
+    >>> print(shown("red: \x1b[31m, naïve café 👩\u200d🚀"))
+    red: \\x1b[31m, naïve café 👩‍🚀
+    """
+    return STEERING.sub(lambda found: repr(found[0])[1:-1], text)
+
+
 def visible(text: str) -> str:
     """White space as marks, other control characters as escapes."""
-    return "".join(repr(c)[1:-1] if unicodedata.category(c) == "Cc" else c for c in text.translate(SPACES))
+    return shown(text.translate(SPACES))
 
 
 def raw(token: str) -> str:
@@ -38,8 +56,8 @@ def raw(token: str) -> str:
 
 def wrapped(facts: Sequence[str], width: int) -> str:
     """The facts joined by dots, broken between facts where a line would be wider than `width`."""
-    lines = [facts[0]]
-    for fact in facts[1:]:
+    lines = [shown(facts[0])]
+    for fact in map(shown, facts[1:]):
         if display_width(lines[-1]) + 3 + display_width(fact) <= width:
             lines[-1] += f" · {fact}"
         else:
@@ -50,6 +68,7 @@ def wrapped(facts: Sequence[str], width: int) -> str:
 def aligned(rows: Sequence[Sequence[str]], left: Iterable[int]) -> str:
     """Columns side by side, numbers to the right, the columns in `left` to the left."""
     left = set(left)
+    rows = [[shown(cell.translate(BREAKS)) for cell in row] for row in rows]
     sizes = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     lines = (
         "  ".join(

@@ -80,7 +80,7 @@ class Normalised(Presented):
 def normalise(engine: Engine, texts: Sequence[str], within: str | None = None, **options: Any) -> list[Normalised]:
     """The log-probability of each text under exp(−E/T), among texts of its length or among the fillings of `within`."""
     if isinstance(texts, str):
-        raise BesagError(f"expected a list of texts, got the text {texts!r}: write [{texts!r}].")
+        raise BesagError(f"expected a list of texts, got the text {quoted(texts)}: write [{quoted(texts)}].")
     model = engine.conditionals
     allowed = allowed_tokens(model)
     partitions: dict[int, LogZ] = {}

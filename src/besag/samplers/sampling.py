@@ -129,7 +129,7 @@ def _refuse_misfits(
 ) -> None:
     """What is said of a text, and what of a length, do not go together."""
     if text is not None and not isinstance(text, str):
-        raise BesagError(f"{text!r} is no text: give one text; chains are what there may be many of.")
+        raise BesagError(f"{quoted(text)} is no text: give one text; chains are what there may be many of.")
     if (text is None) == (length is None):
         given = "both were given" if text is not None else "neither was given"
         raise BesagError(f"give a text with masks, or a length to sample from nothing; {given}.")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag.engine import Engine
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 from besag.results import data
 from besag.results.data import json_ready
 from besag.results.grid import Grid, Line
@@ -175,6 +175,8 @@ def _around_slot(vocabulary: Vocabulary, text: str) -> tuple[str, str]:
     slots = [slot for slot in (vocabulary.mask_token, "[MASK]", "{}") if slot and slot in text]
     if not slots or text.count(slots[0]) != 1:
         mark = vocabulary.mask_token or "{}"
-        raise BesagError(f"{text!r} needs exactly one slot for the options: write {mark!r} or '{{}}' where they go")
+        raise BesagError(
+            f"{quoted(text)} needs exactly one slot for the options: write {mark!r} or '{{}}' where they go"
+        )
     before, after = text.split(slots[0])
     return before, after

@@ -5,14 +5,13 @@ Knows display widths, terminals and HTML. Refuses to know what the numbers mean 
 
 from __future__ import annotations
 
-import html as markup
 import math
 import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from besag.errors import quoted
-from besag.results.grid import footer
+from besag.results.grid import footer, written
 from besag.results.tables import display_width, placed, raw, visible, wrapped
 from besag.results.words import amount, counted, meaning, number
 
@@ -128,7 +127,7 @@ def html(score: Score) -> str:
 
     The colours are translucent and the letters keep the page's own colour, so that light and dark pages both work.
     """
-    body, legend = markup.escape(score.text), ""
+    body, legend = written(score.text), ""
     if score.status == "ok":
         body, legend = "".join(_coloured(score, segment) for segment in segments(score)), _legend(score)
     return f'<div dir="auto" style="white-space:pre-wrap;line-height:1.9;overflow-wrap:anywhere">{body}</div>' + footer(
@@ -142,11 +141,11 @@ def _colour(bits: float) -> str:
 
 def _coloured(score: Score, segment: Segment) -> str:
     if not segment.tokens:
-        return markup.escape(segment.text)
+        return written(segment.text)
     bits = -float(score.log_probs[list(segment.tokens)].sum()) * math.log2(score.base)
-    title = markup.escape("\n\n".join(_numbers(score, i) for i in segment.tokens)).replace("\n", "&#10;")
+    title = written("\n\n".join(_numbers(score, i) for i in segment.tokens)).replace("\n", "&#10;")
     style = f"background:{_colour(bits)};border-radius:.25em;padding:.15em 0"
-    return f'<span title="{title}" style="{style}">{markup.escape(segment.text)}</span>'
+    return f'<span title="{title}" style="{style}">{written(segment.text)}</span>'
 
 
 def _numbers(score: Score, i: int) -> str:

@@ -72,7 +72,7 @@ def augment(engine: Engine, texts: str | Sequence[str], **options: Any) -> Augme
     """
     how = Augmenting(**options)
     if not isinstance(texts, Iterable):
-        raise BesagError(f"augment({texts!r}): give a text or a list of texts")
+        raise BesagError(f"augment({quoted(texts)}): give a text or a list of texts")
     rows = tuple(how.run(engine, [texts] if isinstance(texts, str) else texts))
     conditionals = engine.conditionals
     dtype = dtype_name(conditionals.dtype)
@@ -303,7 +303,7 @@ def measured(measure: Measure, original: str, text: str) -> float:
     try:
         similarity = float(value)
     except (TypeError, ValueError) as problem:
-        raise BesagError(f"the measure {about} is {value!r}: a measure gives a number") from problem
+        raise BesagError(f"the measure {about} is {quoted(value)}: a measure gives a number") from problem
     if math.isnan(similarity):  # neither similar nor not: nobody could say why the text was refused
         raise BesagError(f"the measure {about} is NaN: a measure gives a number")
     return similarity

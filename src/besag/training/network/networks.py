@@ -18,7 +18,8 @@ import torch
 
 from besag import models
 from besag.conditionals import checkpoint as saved
-from besag.conditionals import loading
+from besag.conditionals import loading, weights
+from besag.conditionals.configuration import read_config
 from besag.conditionals.network import places
 from besag.errors import BesagError, nearest
 from besag.training.network.batch import Layout
@@ -82,15 +83,16 @@ def check_shape(recipe: Recipe) -> None:
 def _started(recipe: Recipe) -> Any:
     name = str(recipe.model.start)
     folder = saved.find_folder(found(name), None, *saved.WEIGHT_FILES)
-    config = saved.read_config(folder, name)
+    config = read_config(folder, name)
     kind = saved.architecture(config)
     if kind.kind != "masked":
         raise BesagError(f"model.start = {name!r} ({kind.name}) is no masked language model")
-    safe = saved.check_weights(folder, name, allow_pickle=False)
+    stored = weights.read_weights(weights.weight_files(folder, name, allow_pickle=False), name)
+    loading.refuse_without_room(stored, torch.float32, torch.device("cpu"), name)
     refuse_unknown(type(config), recipe.model.config)
     for key, value in recipe.model.config.items():
         setattr(config, key, value)
-    return loading.read_network(folder, config, "masked", name, dtype=torch.float32, use_safetensors=safe)
+    return loading.read_network(stored, config, "masked", name, torch.float32, whole=not recipe.model.config)
 
 
 def _new(recipe: Recipe, vocabulary: Vocabulary) -> Any:
