@@ -29,6 +29,7 @@ GROUND = (
     "__init__.py",
     "results/",
     "arrays.py",
+    "characters.py",
     "checks.py",
     "errors.py",
     "hardware.py",

@@ -25,5 +25,6 @@ numbers = [(subject, other) for subject in ("", "s") for other in ("", "s")]
 pairs = [(*pair(*both), "same number" if both[0] == both[1] else "another between") for both in numbers * 50]
 text = {pair(*draw.choice(numbers))[0] for _ in range(5000)} - {good for good, _, _ in pairs}
 (folder / "text.txt").write_text("\n".join(sorted(text)) + "\n", encoding="utf-8")
-(folder / "pairs.tsv").write_text("".join("\t".join(line) + "\n" for line in pairs), encoding="utf-8")
+table = [("good", "bad", "paradigm"), *pairs]
+(folder / "pairs.tsv").write_text("".join("\t".join(line) + "\n" for line in table), encoding="utf-8")
 print(f"{len(text):,} sentences in {folder / 'text.txt'}, {len(pairs)} pairs in {folder / 'pairs.tsv'}")

@@ -104,7 +104,10 @@ def test_a_tiny_network_is_trained_and_whole_words_are_hidden(stage, capsys):
 def test_the_toy_language_keeps_its_pairs_out_of_its_text(capsys, tmp_path):
     run("toy_text.py", tmp_path / "toy", capsys=capsys)
     text = (tmp_path / "toy" / "text.txt").read_text(encoding="utf-8").splitlines()
-    pairs = [line.split("\t") for line in (tmp_path / "toy" / "pairs.tsv").read_text(encoding="utf-8").splitlines()]
+    header, *pairs = [
+        line.split("\t") for line in (tmp_path / "toy" / "pairs.tsv").read_text(encoding="utf-8").splitlines()
+    ]
+    assert header == ["good", "bad", "paradigm"]
     assert len(text) > 4500
     assert len(pairs) == 200
     assert not set(text) & {sentence for good, bad, _ in pairs for sentence in (good, bad)}

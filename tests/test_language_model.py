@@ -64,7 +64,9 @@ def test_bases(lm):
         lm.score("s0", base=3)
 
 
-@pytest.mark.parametrize(("text", "status"), [("", "empty"), ("   ", "empty"), ("s0 [MASK]", "mask")])
+@pytest.mark.parametrize(
+    ("text", "status"), [("", "empty"), ("   ", "empty"), ("s0 [MASK]", "mask"), ("s0\ud800", "undecodable")]
+)
 def test_a_text_that_cannot_be_scored_says_why(lm, text, status):
     bad, good = lm.score([text, "s0 s1"])
     assert bad.status == status

@@ -411,3 +411,16 @@ def test_symbols_refuse_strangers() -> None:
     ):
         with pytest.raises(BesagError, match=message):
             Vocabulary.of_symbols(symbols)
+
+
+def test_texts_that_cannot_be_decoded_are_read_as_empty_where_that_is_wanted() -> None:
+    words = Vocabulary.of_symbols(["a", "b"])
+    texts, prefix = ["a b", "a\ud800", "b"], ["", "a", "b\udce9"]
+    given = [["a", "b"], ["a"], ["b"]]
+    for options in ({}, {"words": given}):
+        good, bad, behind = words.encode(texts, prefix=prefix, lenient=True, **options)
+        assert [one.decodable for one in (good, bad, behind)] == [True, False, False]
+        assert good.ids.tolist() == words.encode(["a b"])[0].ids.tolist()
+        assert (bad.text, bad.text[slice(*bad.span)], len(bad.places)) == ("a\\ud800", "a\\ud800", 0)
+    with pytest.raises(BesagError, match="half of a surrogate pair"):
+        words.encode(["a", "b"], prefix="\ud800", lenient=True)  # of all texts: no row's affair

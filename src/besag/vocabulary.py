@@ -7,7 +7,7 @@ and scores, never truncates, and never tokenises a part of a text alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from besag.alignment import align
+from besag.characters import is_text, shown
 from besag.errors import BesagError, nearest, quoted
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Encoded:
     places: np.ndarray  # (n,) the positions that are scored: see `_scored`
     unknown: int  # scored tokens that are the unknown token
     word_policy: str  # "tokenizer", "whitespace" or "given": what was really used
+    decodable: bool = True  # no: it was no text, see `characters.py`; then `text` is how it is shown, without a token
 
 
 class _Batch(NamedTuple):
@@ -150,6 +152,7 @@ class Vocabulary:
         prefix: Context = "",
         suffix: Context = "",
         separator: str = " ",
+        lenient: bool = False,
     ) -> list[Encoded]:
         """Each text between `prefix` and `suffix`, as one string with `separator` between parts that are not empty.
 
@@ -158,6 +161,8 @@ class Vocabulary:
         `words` says what a word is: "tokenizer" (the pre-tokenizer's words; white space when the tokenizer has none),
         "whitespace" (a token belongs to the run of characters in which it starts), or one list per text of words or
         (start, end) spans, in the order of the text; a token outside all given words is a word of its own.
+
+        `lenient`: a text that no encoding can write is not refused but read as an empty one, and is not `decodable`.
         """
         if isinstance(texts, str):
             raise BesagError(f"expected a list of texts, got the text {quoted(texts)}: write [{quoted(texts)}].")
@@ -170,6 +175,10 @@ class Vocabulary:
             )
         if not texts:
             return []
+        if lenient and not all(map(is_text, [*texts, *before, *after])):
+            for context in (prefix, suffix):  # what is said once, of all texts, is a mistake and no row's affair
+                _Page([context] if isinstance(context, str) else [])
+            return self._of_texts_alone(texts, words, before, after, separator)
         joined = [separator.join(filter(None, parts)) for parts in zip(before, texts, after, strict=True)]
         starts = [len(p) + len(separator) * bool(text) if p else 0 for p, text in zip(before, texts, strict=True)]
         page = _Page(joined)
@@ -185,6 +194,23 @@ class Vocabulary:
             policy, key = "whitespace", _first_overlap(start, end, page.runs)
         spans = [(first, first + len(text)) for first, text in zip(starts, texts, strict=True)]
         return self._texts(joined, spans, page, batch, start, end, _count(batch.row, key, batch.special), policy)
+
+    def _of_texts_alone(
+        self, texts: list[str], words: WordPolicy, before: Sequence[str], after: Sequence[str], separator: str
+    ) -> list[Encoded]:
+        """What `encode` says where some cannot be decoded: those are read as empty."""
+        good = [all(map(is_text, parts)) for parts in zip(texts, before, after, strict=True)]
+
+        def kept(parts: Sequence[Any], otherwise: Any = "") -> list[Any]:
+            return [one if ok else otherwise for one, ok in zip(parts, good, strict=True)]
+
+        if not isinstance(words, str) and len(words) == len(texts):
+            words = kept(words, [])
+        read = self.encode(kept(texts), words=words, prefix=kept(before), suffix=kept(after), separator=separator)
+        return [
+            one if ok else replace(one, text=shown(text), span=(0, len(shown(text))), decodable=False)
+            for one, text, ok in zip(read, texts, good, strict=True)
+        ]
 
     def _texts(
         self,

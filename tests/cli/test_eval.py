@@ -12,6 +12,7 @@ from tests.cli.conftest import Run, put, table
 
 import besag
 from besag.evaluation.minimal_pairs import minimal_pairs, read_pairs
+from besag.files.rows import read
 
 ROWS = [
     ("The cats sleep.", "The cats sleeps.", "agreement", "verbs"),
@@ -22,7 +23,8 @@ ROWS = [
 
 @pytest.fixture
 def pairs(tmp_path: Path) -> Path:
-    return put(tmp_path / "pairs.tsv", "".join("\t".join(row) + "\n" for row in ROWS))
+    header = ("good", "bad", "paradigm", "phenomenon")
+    return put(tmp_path / "pairs.tsv", "".join("\t".join(row) + "\n" for row in (header, *ROWS)))
 
 
 def test_rows_are_what_python_finds(run: Run, pairs: Path) -> None:
@@ -62,10 +64,45 @@ def test_several_methods_and_a_picture(run: Run, pairs: Path, tmp_path: Path) ->
 
 def test_what_cannot_be_scored_is_told(run: Run, tmp_path: Path) -> None:
     file = put(tmp_path / "a.tsv", "The cats sleep.\tThe cats sleeps.\nIt [MASK].\tIt is.\n")
-    result = run("eval", "minimal-pairs", file, "--per", "pair", "--format", "tsv")
+    result = run("eval", "minimal-pairs", file, "--no-header", "--per", "pair", "--format", "tsv")
     assert result.exit_code == 3
     assert [row["status"] for row in table(result.stdout)] == ["ok", "mask"]
     assert "1 pairs were not scored" in result.stderr
+
+
+def test_a_header_that_is_not_known_is_no_pair(run: Run, tmp_path: Path) -> None:
+    file = put(tmp_path / "a.tsv", "correct\twrong\nThe cats sleep.\tThe cats sleeps.\n")
+    refused = run("eval", "minimal-pairs", file)
+    assert refused.exit_code == 2
+    assert "begins with correct, wrong: are these names of columns?" in refused.stderr
+    assert "--good NAME --bad NAME" in refused.stderr
+    by_number = run("eval", "minimal-pairs", file, "--good", 1, "--bad", 2)  # with or without the first line?
+    assert by_number.exit_code == 2
+    for said in (["--good", "correct", "--bad", "wrong"], ["--good", 1, "--bad", 2, "--header"]):
+        found = run("eval", "minimal-pairs", file, *said, "--per", "overall", "--format", "tsv")
+        assert [row["pairs"] for row in table(found.stdout)] == ["1", "1"], said
+    all_of_it = run("eval", "minimal-pairs", file, "--no-header", "--per", "overall", "--format", "tsv")
+    assert [row["pairs"] for row in table(all_of_it.stdout)] == ["2", "2"]
+    corpus = put(tmp_path / "corpus.txt", "The cats sleep.\n")
+    assert run("eval", "overlap", corpus, "--against", file).exit_code == 2
+    assert run("eval", "overlap", corpus, "--against", file, "--good", "correct", "--bad", "wrong").exit_code == 0
+
+
+def test_a_sentence_that_cannot_be_decoded_is_not_scored_and_stops_nothing(run: Run, tmp_path: Path) -> None:
+    first = {"good": "The cats sleep.", "bad": "The cats sleeps.", "UID": "\ud800"}
+    second = {"good": "It\udfff is.", "bad": "It are.", "UID": "p"}
+    file = put(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in (first, second)))
+    for ending in ("tsv", "csv", "jsonl", "parquet"):
+        out = tmp_path / f"out.{ending}"
+        result = run("eval", "minimal-pairs", file, "--per", "pair", "-o", out)
+        assert result.exit_code == 3, result.stderr
+        found = [row.values for row in read(str(out), escaped=True)]
+        assert [row["status"] for row in found] == ["ok", "undecodable"]
+        assert [row["paradigm"] for row in found] == ["\\ud800", "p"]
+        assert found[1]["good"] == "It\\udfff is."
+    overlap = run("eval", "overlap", put(tmp_path / "corpus.txt", "The cats.\n"), "--against", file)
+    assert overlap.exit_code == 2  # it has no rows that could have a status
+    assert "a.jsonl, line 2: 'good' holds half a surrogate pair" in overlap.stderr
 
 
 def test_wrong_files_and_options_are_told_before_the_model_is_loaded(run: Run, tmp_path: Path) -> None:
@@ -75,7 +112,7 @@ def test_wrong_files_and_options_are_told_before_the_model_is_loaded(run: Run, t
     assert f"{str(tmp_path)!r} is a folder: name the files in it" in run("eval", "minimal-pairs", tmp_path).stderr
     torn = put(tmp_path / "torn.jsonl", '{"sentence_good": "A.", "sentence_bad": "B."}\n{"sent\n')
     assert "line 2 is not JSON: Unterminated string starting at, at char" in run("eval", "minimal-pairs", torn).stderr
-    strange = run("eval", "minimal-pairs", put(tmp_path / "a.tsv", "A.\tB.\n"), "--set", "orders=3")
+    strange = run("eval", "minimal-pairs", put(tmp_path / "a.tsv", "good\tbad\nA.\tB.\n"), "--set", "orders=3")
     assert "--set orders=3: orders is an option of" in strange.stderr
 
 

@@ -17,6 +17,7 @@ from tests.cli.conftest import Run, table
 import besag
 from besag.cli import side_by_side
 from besag.cli.exits import CtrlC
+from besag.files.rows import read
 
 A, B = "The cats sleep.", "The cats sleeps."
 
@@ -54,11 +55,55 @@ def test_a_text_of_unknown_characters_only(run: Run, tmp_path: Path) -> None:
 
 def test_a_bad_line_stops_after_the_rows_before_it(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    path.write_bytes(b"Good.\nFine.\nb\xffd\nNever read.\n")
+    path.write_bytes(b"Good.\nFine.\nb\0d\nNever read.\n")
     result = run("score", path)
     assert result.exit_code == 2
     assert [row["text"] for row in table(result.stdout)] == ["Good.", "Fine."]
-    assert "line 3, byte 2 (0xff)" in result.stderr
+    assert "line 3, byte 2 is NUL" in result.stderr
+
+
+@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "parquet"])
+def test_a_row_that_cannot_be_decoded_has_a_status_and_stops_nothing(run: Run, tmp_path: Path, ending: str) -> None:
+    path, out = tmp_path / "a.tsv", tmp_path / f"out.{ending}"
+    path.write_bytes(b"text\tx\xe9\nGood.\t1\nb\xe9d.\t2\nFine.\t\xff\n")
+    result = run("score", path, "-o", out)
+    assert result.exit_code == 3, result.stderr
+    assert f"1 undecodable; the first is {path}, line 3" in result.stderr
+    found = [row.values for row in read(str(out), escaped=True)]  # which refuses what is not UTF-8
+    assert [row["status"] for row in found] == ["ok", "undecodable", "ok"]
+    assert [row["text"] for row in found] == ["Good.", "b\\xe9d.", "Fine."]
+    others = [row["input"] if ending == "jsonl" else row for row in found]
+    assert [row["x\\xe9"] for row in others] == ["1", "2", "\\xff"]
+    strict = run("score", path, "--strict")
+    assert strict.exit_code == 2
+    assert "bytes that are not UTF-8" in strict.stderr
+
+
+def test_the_null_device_can_be_written_and_read(run: Run) -> None:
+    assert run("score", A, "-o", "/dev/null").exit_code == 0
+    nothing = run("score", "/dev/null")
+    assert nothing.exit_code == 2
+    assert "nothing came in on /dev/null" in nothing.stderr
+
+
+def test_other_commands_go_on_after_a_row_that_cannot_be_decoded(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"The cats sleep.\nb\xe9d.\nThe dogs run.\n")
+    marginals = run("marginals", path, "--candidates", "dogs", "--format", "jsonl")
+    assert marginals.exit_code == 3
+    assert [json.loads(line)["text_id"] for line in marginals.stdout.splitlines()] == [1, 3]
+    assert f"{path}, line 2" in marginals.stderr
+    augmented = run("augment", path, "--similarity", "-1", "--format", "tsv")
+    assert augmented.exit_code == 3
+    assert [row["status"] == "undecodable" for row in table(augmented.stdout)] == [False, True, False]
+    lengths = run("lengths", path, "-o", tmp_path / "lengths.json")
+    assert lengths.exit_code == 3
+    assert f"1 row without a length: undecodable; the first is {path}, line 2" in lengths.stderr
+    assert besag.LengthModel.load(tmp_path / "lengths.json").n_texts == 2
+    pairs = run("pairs", path, "-o", tmp_path / "study", "--candidates", 5, "--method", "mlm", "--pairs", "random")
+    assert pairs.exit_code == 3, pairs.stderr
+    rows = [json.loads(line) for line in (tmp_path / "study" / "pairs.jsonl").read_text().splitlines()]
+    assert [row["status"] for row in rows] == ["ok", "undecodable", "ok"]
 
 
 # ---- what is wrong is said before anything is written
@@ -95,6 +140,10 @@ def test_a_bad_line_stops_after_the_rows_before_it(run: Run, tmp_path: Path) -> 
         ([A, "--config", "bad.toml"], "sets 'metod', which is no option. Did you mean 'method'?"),
         ([A, "--config", "no.toml"], "cannot read --config 'no.toml'"),
         (["table.tsv", "--force", "-o", "table.tsv"], "--output 'table.tsv' is one of the inputs"),
+        ([A, "-o", "/dev/null", "--resume"], "--resume goes on with a file, and --output '/dev/null' is a device or a"),
+        ([A, "--spreadsheet-safe", "--format", "jsonl"], "--spreadsheet-safe is about CSV and TSV, and this writes"),
+        ([A, "--config", "deep.toml"], "--config 'deep.toml' is not TOML that can be read: it is nested too deep"),
+        ([A, "--config", "digits.toml"], "--config 'digits.toml' is not TOML: "),
         ([], "nothing came in on stdin"),
     ],
 )
@@ -107,6 +156,8 @@ def test_errors_are_one_line_and_leave_nothing_behind(
     (tmp_path / "table.tsv").write_text("id\tsentence\n1\tone\n")
     (tmp_path / "bad.json").write_text("{")
     (tmp_path / "bad.toml").write_text('metod = "pll"\n')
+    (tmp_path / "deep.toml").write_text("limit = " + "[" * 3000 + "]" * 3000)
+    (tmp_path / "digits.toml").write_text("limit = " + "9" * 5000)
     config = json.dumps({"architectures": ["BertForMaskedLM"], "model_type": "bert"})
     (tmp_path / "no-tokenizer").mkdir()
     (tmp_path / "no-tokenizer" / "config.json").write_text(config)

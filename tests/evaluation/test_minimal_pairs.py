@@ -193,12 +193,12 @@ def test_marvin_and_linzen_lines(tmp_path: Path) -> None:
 def test_tables_with_and_without_header(tmp_path: Path, ending: str) -> None:
     comma = "," if ending == "csv" else "\t"
     plain = write(tmp_path / f"plain.{ending}", f"A.{comma}B.\nC.{comma}D.\n")
-    assert [(one.good, one.bad, one.paradigm, one.group) for one in read_pairs(plain)] == [
+    assert [(one.good, one.bad, one.paradigm, one.group) for one in read_pairs(plain, header=False)] == [
         ("A.", "B.", "plain", "plain"),
         ("C.", "D.", "plain", "plain"),
     ]
     four = write(tmp_path / f"four.{ending}", comma.join(["A.", "B.", "p", "x"]) + "\n")
-    assert read_pairs(four)[0].phenomenon == "x"
+    assert read_pairs(four, header=False)[0].phenomenon == "x"
     headed = write(tmp_path / f"headed.{ending}", comma.join(["paradigm", "Bad", "good"]) + "\n"
                    + comma.join(["p", "B.", "A."]) + "\n")  # fmt: skip
     [one] = read_pairs(headed)
@@ -206,8 +206,8 @@ def test_tables_with_and_without_header(tmp_path: Path, ending: str) -> None:
 
 
 def test_quotes_belong_to_a_tsv_and_delimit_a_csv(tmp_path: Path) -> None:
-    assert read_pairs(write(tmp_path / "a.tsv", '"Go," he said.\tB.\n'))[0].good == '"Go," he said.'
-    assert read_pairs(write(tmp_path / "a.csv", '"Go, now.",B.\n'))[0].good == "Go, now."
+    assert read_pairs(write(tmp_path / "a.tsv", 'good\tbad\n"Go," he said.\tB.\n'))[0].good == '"Go," he said.'
+    assert read_pairs(write(tmp_path / "a.csv", 'good,bad\n"Go, now.",B.\n'))[0].good == "Go, now."
 
 
 def test_columns_may_be_named(tmp_path: Path) -> None:
@@ -218,14 +218,42 @@ def test_columns_may_be_named(tmp_path: Path) -> None:
     headed = write(tmp_path / "a.tsv", "correct\twrong\nA.\tB.\n")
     assert read_pairs(headed, good="correct", bad="2")[0].bad == "B."
     plain = write(tmp_path / "b.tsv", "1\tx\ty\tz\tA.\tB.\n")
-    assert read_pairs(plain, good="5", bad="6")[0].good == "A."
+    assert read_pairs(plain, good="5", bad="6", header=False)[0].good == "A."
     with pytest.raises(BesagError, match=r"no column 'correkt': .*Did you mean 'correct'"):
         read_pairs(headed, good="correkt", bad="wrong")
 
 
+@pytest.mark.parametrize("first", ["A.\tB.", "correct\twrong", "1\t2", "good\twrong", "The bad\tgood", "A."])
+def test_a_first_line_of_unknown_names_is_never_guessed(tmp_path: Path, first: str) -> None:
+    path = write(tmp_path / "a.tsv", f"{first}\nC.\tD.\n")
+    for said in ({}, {"good": "1", "bad": "2"}):
+        with pytest.raises(BesagError, match="are these names of columns"):
+            read_pairs(path, **said)
+
+
+def test_names_that_are_there_twice_are_not_chosen_from(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "good\tbad\tgood\nA.\tB.\tC.\n")
+    assert read_pairs(path)[0].good == "A."  # the second is called good.2
+    for content in ("good\tbad\tacceptable\nA.\tB.\tC.\n", "good\tGood\tbad\nA.\tC.\tB.\n"):
+        with pytest.raises(BesagError, match=r"which is the good sentence\? Say --good NAME"):
+            read_pairs(write(path, content))
+        assert read_pairs(path, good="good")[0].good == "A."
+    row = {"good": "A.", "sentence_good": "", "bad": "B."}
+    with pytest.raises(BesagError, match="line 1 has sentence_good, good: which is the good sentence"):
+        read_pairs(write(tmp_path / "a.jsonl", json.dumps(row)))
+
+
+def test_a_small_file_of_endless_pairs_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("besag.evaluation.pair_files.MOST", 10)
+    path = write(tmp_path / "a.tsv", "good\tbad\n" + "A.\tB.\n" * 11)
+    with pytest.raises(BesagError, match="more than 10 pairs, which are held in memory: say --limit"):
+        read_pairs(path)
+    assert len(read_pairs(path, 3)) == 3
+
+
 def test_packed_files(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv.gz"
-    path.write_bytes(gzip.compress(b"A.\tB.\n"))
+    path.write_bytes(gzip.compress(b"good\tbad\nA.\tB.\n"))
     assert read_pairs(path)[0].paradigm == "pairs"
     path.write_bytes(b"A.\tB.\n")
     with pytest.raises(BesagError, match="cannot be read"):
@@ -236,14 +264,14 @@ def test_packed_files(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("a.jsonl", b'{"sentence_good": "A.", "sentence_bda": "B."}\n', "line 1 has no 'sentence_bad'.*sentence_bda'"),
-        ("a.jsonl", b'{"good": "A.", "bad": 3}\n', "line 1: the bad sentence is 3, not a text"),
+        ("a.jsonl", b'{"good": "A.", "bad": 3}\n', "line 1: 'bad' is 3, not a text"),
         ("a.jsonl", b"{\n", "line 1 is not JSON"),
         ("a.jsonl", b"[1]\n", "neither an object nor a string"),
         ("a.jsonl", b'"A."\n', "no object"),
-        ("a.tsv", b"A.\tB.\nC.\n", "line 2 has 1 cells, but the table has 2 columns"),
-        ("a.tsv", b"A.\n", "line 1 has 1 cells where 2"),
+        ("a.tsv", b"good\tbad\nC.\n", "line 2 has 1 cells, but the table has 2 columns"),
         ("a.tsv", b"", "holds no pairs"),
-        ("a.tsv", b"A.\tB.\nC\xff.\tD.\n", r"line 2, byte 2 \(0xff\) is not UTF-8"),
+        ("a.tsv", b"good\tbad\n", "holds no pairs"),
+        ("a.tsv", "good\tbad\n".encode("utf-16"), "begins like UTF-16"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_told(tmp_path: Path, name: str, content: bytes, message: str) -> None:

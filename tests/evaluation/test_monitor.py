@@ -173,7 +173,7 @@ def test_minimal_pairs_of_files_and_globs(tmp_path: Path) -> None:
     model, words = network()
     for name in ("one", "two"):
         lines = [f"The cat sat {place}.\tThe cat sits {place}.\n" for place in ("here", "there", "on the mat")]
-        (tmp_path / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
+        (tmp_path / f"{name}.tsv").write_text("".join(["good\tbad\n", *lines]), encoding="utf-8")
     files = (str(tmp_path / "*.tsv"),)
     recipe = replace(RECIPE, evaluation=Evaluation(minimal_pairs=files, pairs_each=2))
     monitor = Monitor(recipe, words)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.files.reading import put, read, texts
 
+from besag.characters import shown
 from besag.errors import BesagError
 
 # ---- what an argument is
@@ -104,10 +105,10 @@ def test_a_header_alone_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"good\nb\xffd\n", r"line 2, byte 2 \(0xff\) is not UTF-8"),
         (b"good\nfine\nab\0c\n", r"line 3, byte 3 is NUL: this is a binary file"),
-        ("latin é\n".encode("latin-1"), r"line 1, byte 7 \(0xe9\)"),
-        ("utf sixteen\n".encode("utf-16"), "line 1, byte 4 is NUL: .* not UTF-8"),
+        ("utf sixteen\n".encode("utf-16"), "begins like UTF-16 or UTF-32, and text must be UTF-8: iconv"),
+        ("utf\n".encode("utf-16-be"), "line 1, byte 1 is NUL: .* not UTF-8"),
+        ("猫".encode("utf-16"), "begins like UTF-16"),
     ],
 )
 def test_a_binary_or_badly_encoded_file_is_refused_where_it_fails(tmp_path: Path, content: bytes, message: str) -> None:
@@ -133,6 +134,32 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
         read(path)
 
 
-def test_half_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BesagError, match="line 1: the text holds half a surrogate pair"):
-        read(put(tmp_path / "a.jsonl", '{"text": "\\ud83d"}\n'))
+@pytest.mark.parametrize("name", ["a.txt", "a.tsv", "a.csv", "a.jsonl", "a.txt.gz"])
+def test_bytes_that_are_not_utf8_belong_to_their_row(tmp_path: Path, name: str) -> None:
+    row = {"txt": b"b\xe9d", "tsv": b"b\xe9d\t1", "csv": b'"b\xe9d",1', "jsonl": b'{"text": "b\xe9d", "x": 1}'}
+    kind = name.removesuffix(".gz")[2:]
+    header = {"tsv": b"text\tx\n", "csv": b"text,x\n"}.get(kind, b"")
+    content = header + row[kind].replace(b"\xe9", b"a") + b"\n" + row[kind] + b"\n"
+    path = put(tmp_path / name, gzip.compress(content) if name.endswith("gz") else content)
+    assert [shown(record.text) for record in read(path)] == ["bad", "b\\xe9d"]
+
+
+def test_half_a_surrogate_pair_belongs_to_its_row(tmp_path: Path) -> None:
+    [record] = read(put(tmp_path / "a.jsonl", '{"text": "\\ud83d", "\\udc00": "\\udc01"}\n'))
+    assert (record.text, record.others) == ("\ud83d", {"\udc00": "\udc01"})
+
+
+@pytest.mark.parametrize("content", ["The cat sat.\nThe dog ran.\n", "comment\nThe cat sat.\n"])
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+def test_a_table_of_one_column_does_not_lose_its_first_text(tmp_path: Path, name: str, content: str) -> None:
+    path = put(tmp_path / name, content)
+    with pytest.raises(BesagError, match=r"begins with '.*': say --column 1 if that is the name .* --no-header if it"):
+        read(path)
+    assert [len(read(path, **said)) for said in ({"column": "1"}, {"header": False})] == [1, 2]
+    assert texts(put(path, "text\nThe cat sat.\n")) == ["The cat sat."]
+
+
+@pytest.mark.parametrize("name", ["a\0b.txt", "a\0b.parquet", "x" * 5000 + ".txt"])
+def test_names_that_no_file_can_have(name: str) -> None:
+    with pytest.raises(BesagError):
+        read(name)

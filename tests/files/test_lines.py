@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import threading
 import tracemalloc
@@ -14,7 +15,8 @@ from tests.files.reading import put, read
 
 from besag.errors import BesagError
 from besag.files import lines as reading
-from besag.files.lines import LONGEST_LINE, lines_of
+from besag.files import rows
+from besag.files.lines import LONGEST_LINE, lines_of, small_file
 
 
 @given(
@@ -47,6 +49,41 @@ def test_a_line_without_end_takes_no_more_memory_than_the_longest_line(tmp_path:
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 1.5 * LONGEST_LINE
+
+
+@pytest.mark.parametrize("ending", ["txt", "tsv", "csv", "jsonl"])
+def test_a_packed_line_is_refused_before_it_is_unpacked_whole(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"long.{ending}.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(12):
+            file.write(b"x" * (1 << 22))  # 48 MiB of one line, in a quarter of one of a file
+    assert path.stat().st_size < 1 << 20
+    for reader in (lambda: read(path), lambda: list(rows.read(str(path)))):
+        tracemalloc.start()
+        with pytest.raises(BesagError, match="line 1 is longer than 16 MiB: is this text"):
+            reader()
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < 1.5 * LONGEST_LINE
+
+
+def test_a_document_is_read_at_once_and_has_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "CHUNK", 64)
+    monkeypatch.setattr(reading, "LONGEST_LINE", 1 << 20)
+    path = put(tmp_path / "a.toml", b"x" * (1 << 20))
+    assert small_file(str(path)) == b"x" * (1 << 20)
+    with pytest.raises(BesagError, match="is larger than 1 MiB: that is no settings file"):
+        small_file(str(put(path, b"x" * ((1 << 20) + 1))))
+    packed = put(tmp_path / "a.toml.gz", gzip.compress(b"x" * (1 << 24)))
+    with pytest.raises(BesagError, match="is larger than 1 MiB"):
+        small_file(str(packed))
+    with pytest.raises(BesagError, match=r"cannot be read beyond byte 0: .*it is damaged"):
+        small_file(str(put(packed, b"no gzip")))
+
+
+def test_a_name_with_nul_is_no_file() -> None:
+    with pytest.raises(BesagError, match=r"no file can be called 'a\\x00b': there is a NUL"):
+        lines_of("a\0b")
 
 
 def test_a_missing_file_is_answered_with_its_neighbour(tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from tests.files.reading import put, read, texts
 
+from besag.characters import all_shown, shown
 from besag.errors import BesagError
+from besag.files import rows
 
 
 def test_columns_by_name_by_number_and_by_custom(tmp_path: Path) -> None:
@@ -43,8 +45,8 @@ def test_a_column_must_be_named_where_two_could_be_meant(tmp_path: Path, header:
         read(put(tmp_path / "a.tsv", f"{header}\n1\t2\n"))
 
 
-def test_one_column_needs_no_name_and_may_hold_empty_rows(tmp_path: Path) -> None:
-    assert texts(put(tmp_path / "a.csv", "anything\none\n\ntwo\n")) == ["one", "", "two"]
+def test_one_column_may_hold_empty_rows(tmp_path: Path) -> None:
+    assert texts(put(tmp_path / "a.csv", "text\none\n\ntwo\n")) == ["one", "", "two"]
 
 
 def test_an_empty_line_in_a_table_of_several_columns_is_no_row(tmp_path: Path) -> None:
@@ -89,6 +91,9 @@ def test_json_lines(tmp_path: Path) -> None:
         ("{oops", "line 1 is not JSON"),
         ("3", "neither an object nor a string"),
         ('{"text": 3}', "'text' is 3, not a text"),
+        ('{"text": "a", "x": ' + "[" * 3000 + "]" * 3000 + "}", "line 1 is nested more than 100 deep"),
+        ('{"text": "a", "x": ' + '{"a": ' * 101 + "1" + "}" * 102, "line 1 is nested more than 100 deep"),
+        ('{"text": "a", "x": ' + "9" * 5000 + "}", "line 1 has a number of more digits than can be read"),
         ('{"text": "a"}\n{"tekst": "b"}', r"line 2 has no 'text'; it has tekst. Did you mean 'tekst'"),
     ],
 )
@@ -113,3 +118,41 @@ def test_parquet(tmp_path: Path) -> None:
 def test_the_format_can_be_said(tmp_path: Path) -> None:
     assert texts(put(tmp_path / "data", json.dumps({"text": "one"})), format="jsonl") == ["one"]
     assert texts(put(tmp_path / "a.csv", "a,b\n"), format="text") == ["a,b"]
+
+
+def _strings(*values: bytes | None) -> pa.Array:
+    """A column that says that it is text, and may not be."""
+    return pa.Array.from_buffers(pa.string(), len(values), pa.array(values, pa.binary()).buffers())
+
+
+def test_texts_of_parquet_that_are_not_utf8_belong_to_their_rows(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    column = _strings(b"one", b"tw\xe9", None)
+    nested = pa.StructArray.from_arrays([column, pa.array([[1], [2], [3]])], names=["a", "b"])
+    pq.write_table(pa.table({"text": column, "nested": nested}), path)
+    found = read(path)
+    assert [shown(record.text) for record in found] == ["one", "tw\\xe9", ""]
+    assert [record.others["nested"]["b"] for record in found] == [[1], [2], [3]]  # type: ignore[index]
+    assert all_shown(found[1].others) == {"nested": {"a": "tw\\xe9", "b": [2]}}
+    with pytest.raises(BesagError, match=r"row 2 holds a text that is not UTF-8: byte 0xe9"):
+        list(rows.read(str(path)))
+
+
+def test_parquet_that_unpacks_to_rows_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "LONGEST_ROW", 1 << 20)
+    pq.write_table(pa.table({"text": ["x" * (1 << 24)]}), tmp_path / "a.parquet", compression="zstd")
+    with pytest.raises(BesagError, match="has rows of more than 1 MiB: is this text"):
+        read(tmp_path / "a.parquet")
+
+
+def test_csv_with_a_lone_return_or_a_long_cell(tmp_path: Path) -> None:
+    long = "a" * 200_000
+    assert read(put(tmp_path / "a.csv", f"text,x\na,{long}\n"))[0].others == {"x": long}
+    with pytest.raises(BesagError, match="line 2 is not CSV"):
+        read(put(tmp_path / "a.csv", "text,x\na\rb,1\n"))
+
+
+def test_messages_list_few_of_many_columns(tmp_path: Path) -> None:
+    path = put(tmp_path / "a.tsv", "\t".join(f"c{place}" for place in range(5000)) + "\n" + "\t" * 4999 + "\n")
+    with pytest.raises(BesagError, match=r"c19, … \(5,000 in all\)"):
+        read(path)

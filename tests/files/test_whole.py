@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from besag.errors import BesagError
-from besag.files.whole import whole, write_whole
+from besag.files.whole import descriptor, is_stream, whole, write_whole
 
 
 def test_the_file_is_there_when_all_of_it_is(tmp_path: Path) -> None:
@@ -62,3 +62,16 @@ def test_where_nothing_can_be_written(tmp_path: Path) -> None:
     with pytest.raises(BesagError, match=r"cannot write '/proc/besag\.txt'"):
         write_whole("/proc/besag.txt", "x")
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such devices")
+def test_devices_and_pipes_are_written_as_they_are(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (os.devnull, tmp_path / "pipe", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/2"):
+        assert is_stream(path)
+        with whole(path) as draft:
+            assert draft == Path(path)
+    assert [descriptor(path) for path in ("/dev/stdout", "/dev/stderr", "/dev/fd/1")] == [1, 2, 1]
+    (tmp_path / "a.txt").touch()
+    for path in (tmp_path, tmp_path / "a.txt", tmp_path / "missing", "/dev/fd/999999", "/dev/fd/x"):
+        assert not is_stream(path)

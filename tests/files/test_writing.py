@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,6 +14,8 @@ import pytest
 from besag.errors import BesagError
 from besag.files import writing
 from besag.files.cells import tsv_line
+from besag.files.progress import Spool
+from besag.files.rows import read
 from besag.files.writing import Delimited, JsonLines, choose_format, print_table, writer
 
 
@@ -97,3 +100,57 @@ def test_parquet_refuses_a_column_that_changes_its_type(tmp_path: Path, monkeypa
         out.write({"row": 2}, {"id": "two"})
     out.close()
     assert pq.read_table(tmp_path / "a.parquet").num_rows == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such devices")
+@pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "table", "parquet"])
+def test_a_device_needs_no_force(format: str) -> None:
+    out = writer(format, os.devnull, force=False)
+    out.write({"text": "a", "pll": -1.0}, {})
+    out.close()
+    assert os.path.exists(os.devnull)
+    assert not os.path.isfile(os.devnull)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such devices")
+def test_what_a_shell_has_opened_is_written_after_what_is_there(tmp_path: Path) -> None:
+    with open(tmp_path / "log", "ab") as shell:  # as in: echo before > log; besag … -o /dev/fd/N >> log
+        shell.write(b"before\n")
+        shell.flush()
+        out = writer("tsv", f"/dev/fd/{shell.fileno()}", force=False)
+        out.write({"text": "a"}, {})
+        out.close()
+        shell.write(b"after\n")
+    assert (tmp_path / "log").read_text() == "before\ntext\na\nafter\n"
+
+
+@pytest.mark.parametrize(("format", "tab"), [("tsv", "\t"), ("csv", ",")])
+def test_cells_that_a_spreadsheet_would_run(format: str, tab: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{format}"
+    for safe, mark in ((True, "'"), (False, "")):
+        out = writer(format, str(path), force=True, spreadsheet_safe=safe)
+        out.write({"text": "=1+1", "pll": -1.5}, {"@x": "-3", "y": "+a"})
+        out.close()
+        assert path.read_text().splitlines() == [
+            tab.join(["text", "pll", f"{mark}@x", "y"]), tab.join([f"{mark}=1+1", "-1.5", "-3", f"{mark}+a"])
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "parquet"])
+def test_what_no_encoding_can_write_is_shown(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{ending}"
+    out = writer(choose_format(None, str(path)), str(path), force=False)
+    out.write({"text": "a\udce9", "pll": 1.0}, {"\ud800": ["é", "\ud801"]})
+    out.close()
+    [row] = read(str(path), escaped=True)
+    others = row.values["input"] if ending == "jsonl" else row.values  # type: ignore[index]
+    assert row.values["text"] == "a\\xe9"  # type: ignore[index]
+    assert others["\\ud800"] in (["é", "\\ud801"], json.dumps(["é", "\\ud801"], ensure_ascii=False))  # type: ignore[index]
+
+
+def test_numbers_that_parquet_cannot_hold(tmp_path: Path) -> None:
+    for make in (lambda path: writer("parquet", path, force=False), Spool):
+        out = make(str(tmp_path / "a.parquet"))
+        out.write({"text": "a"}, {"id": 10**29})
+        with pytest.raises(BesagError, match="no whole numbers of more than 64 bits"):
+            out.close()

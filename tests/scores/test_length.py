@@ -104,7 +104,11 @@ def test_it_is_saved_and_read_back(tmp_path):
     [
         (lambda d: d.pop("counts"), "counts"),
         (lambda d: d.update(alpha=-1), "alpha is -1"),
-        (lambda d: d.update(mean=math.nan), "mean is nan"),
+        (lambda d: d.update(mean=math.nan), "mean=nan"),
+        (lambda d: d.update(shape=1e300), "shape is 1e.300, not a positive number that a fit can give"),
+        (lambda d: d.update(alpha=10**400), "alpha="),
+        (lambda d: d.update(counts={"3": 10**29}, n_texts=10**29), "count=1000.*give at most"),
+        (lambda d: d.update(counts={"9" * 30: 4}), "n=9999.*give at most"),
         (lambda d: d.update(n_texts=7), "n_texts"),
         (lambda d: d.update(counts=[1]), "damaged"),
         (lambda d: d.update(counts={"0": 4}), "at least 1"),
@@ -123,7 +127,7 @@ def test_a_damaged_file_is_refused_with_its_name(tmp_path, change, said):
     assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"hello", b"[1, 2]", b"3"])
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"hello", b"[1, 2]", b"3", b"[" * 5000, b'{"a": ' + b"9" * 5000])
 def test_garbage_is_refused(tmp_path, content):
     path = tmp_path / "garbage.json"
     path.write_bytes(content)
@@ -132,7 +136,7 @@ def test_garbage_is_refused(tmp_path, content):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(BesagError, match=r"nothing\.json.*No such file"):
+    with pytest.raises(BesagError, match=r"no such file: .*nothing\.json"):
         LengthModel.load(tmp_path / "nothing.json")
 
 

@@ -88,5 +88,6 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (for as long as we run)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8")  # texts go out as they came in, whatever the locale is
+            # texts go out as they came in, whatever the locale is; what no encoding can write is shown
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     app(prog_name="besag")

@@ -9,18 +9,13 @@ import typer
 
 from besag.cli.exits import WRONG, say
 from besag.cli.options import of_run
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
+from besag.files.lines import small_file
 
 
 def read(path: str, options: dict[str, bool]) -> dict[str, object]:
     """The keys of a TOML file as parameters of a command; `options` says which it has and which of them repeat."""
-    try:
-        with open(path, "rb") as file:
-            content = tomllib.load(file)
-    except OSError as failure:
-        raise BesagError(f"cannot read --config {path!r}: {failure.strerror}") from failure
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as failure:
-        raise BesagError(f"--config {path!r} is not TOML: {failure}") from failure
+    content = _tables(path)
     found: dict[str, object] = {}
     for key, value in content.items():
         name = key.replace("-", "_")
@@ -33,10 +28,21 @@ def read(path: str, options: dict[str, bool]) -> dict[str, object]:
             value = [value]
         values = value if isinstance(value, list) else [value]
         if not all(isinstance(part, str | int | float | bool) for part in values):
-            raise BesagError(f"--config {path!r}: {key!r} is {value!r}; a text, a number, true or false is needed")
+            raise BesagError(f"--config {path!r}: {key!r} is {quoted(value)}: write a text, a number, true or false")
         words = [part if isinstance(part, bool) else str(part) for part in values]  # as if typed on the command line
         found[name] = words if options[name] else words[0]
     return found
+
+
+def _tables(path: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(small_file(path).decode("utf-8-sig"))
+    except RecursionError:
+        raise BesagError(f"--config {path!r} is not TOML that can be read: it is nested too deep") from None
+    except BesagError as failure:
+        raise BesagError(f"cannot read --config {path!r}: {failure}") from failure
+    except ValueError as failure:  # no TOML, no UTF-8, a number of thousands of digits
+        raise BesagError(f"--config {path!r} is not TOML: {failure}") from failure
 
 
 def apply(context: typer.Context, path: str | None) -> str | None:

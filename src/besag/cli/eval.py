@@ -32,6 +32,8 @@ Per = Annotated[Literal["paradigm", "phenomenon", "overall", "pair"], o.of_resul
 _SENTENCE = "Where the {} sentence is: a name, a number from 1, or a path as in hyps.0.text."
 Good = Annotated[str | None, o.of_input("--good", help=_SENTENCE.format("acceptable"), show_default=False)]
 Bad = Annotated[str | None, o.of_input("--bad", help=_SENTENCE.format("other"), show_default=False)]
+_HEADER = "Does a TSV or CSV begin with names of columns? If not said, these must be known ones, or named here."
+Header = Annotated[bool | None, o.of_input("--header/--no-header", help=_HEADER, show_default=False)]
 Limit = Annotated[
     int | None, o.of_input("--limit", min=1, help="At most the first N pairs of each file.", show_default=False)
 ]
@@ -60,6 +62,7 @@ def minimal_pairs(
     reduction: Reduction = "sum",
     good: Good = None,
     bad: Bad = None,
+    header: Header = None,
     limit: Limit = None,
     per: Per = "paradigm",
     resume: o.Resume = False,
@@ -83,7 +86,7 @@ def minimal_pairs(
     from besag.cli.side_by_side import pair
     from besag.evaluation.minimal_pairs import read_pairs
 
-    pairs = [one for file in files for one in read_pairs(file, limit, good=good, bad=bad)]
+    pairs = [one for file in files for one in read_pairs(file, limit, good=good, bad=bad, header=header)]
     methods = scored.chosen()
     models = model.load_all(run.progress)
     scorers = pair(models, methods, {}, [None] * len(models))
@@ -119,6 +122,9 @@ def overlap(
     run: RunOptions,
     length: Length = 12,
     field: Field = "text",
+    good: Good = None,
+    bad: Bad = None,
+    header: Header = None,
 ) -> int:
     """Does a training corpus hold what a model is judged on? A row for each text that it does.
 
@@ -135,7 +141,7 @@ def overlap(
     from besag.training.data.sources import documents
     from besag.training.recipe import Data
 
-    texts = [one for file in against for one in read_texts(file)]
+    texts = [one for file in against for one in read_texts(file, good=good, bad=bad, header=header)]
     if not texts:
         raise BesagError(f"{', '.join(against)} holds no text to look for")
     corpus = ((one.text, one.origin) for one in documents(Data(train=tuple(train), held_out=0.0, field=field)))

@@ -171,11 +171,15 @@ class OutputOptions:
     format: o.Format = None
     output: o.Output = None
     force: o.Force = False
+    spreadsheet_safe: o.SpreadsheetSafe = False
 
     @property
     def shape(self) -> str:
         """table, tsv, csv, jsonl or parquet."""
-        return choose_format(self.format, self.output)
+        found = choose_format(self.format, self.output)
+        if self.spreadsheet_safe and found not in ("tsv", "csv"):
+            raise BesagError(f"--spreadsheet-safe is about CSV and TSV, and this writes {found}: say --format csv")
+        return found
 
     @property
     def on_screen(self) -> bool:
@@ -184,7 +188,7 @@ class OutputOptions:
 
     def open(self) -> Writer:
         """Asked for before the work begins, so that a file that cannot be written is known by then."""
-        out = writer(self.shape, self.output, self.force)
+        out = writer(self.shape, self.output, self.force, self.spreadsheet_safe)
         at_end(out.close)
         return out
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from besag.characters import is_text
 from besag.cli import options as o
-from besag.cli.exits import guarded, say
+from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import LayoutOptions, grouped
 from besag.errors import BesagError
 from besag.files.inputs import Layout, file_input, records
 from besag.files.writing import claimed
+from besag.results.status import Status
+from besag.results.words import counted
 
 if TYPE_CHECKING:
     from besag.language_model import LanguageModel
@@ -37,14 +40,14 @@ def lengths(
     besag lengths corpus.txt -o lengths.json
     """
     claimed(output, force)  # until the command ends
-    texts = _texts(file, rows.layout())
+    texts = _Texts(file, rows.layout())
 
     import besag
 
     fitted = besag.load(model, revision=revision, progress=False).length_model(texts)
     fitted.save(output)
     say(f"{fitted}; saved in {output}")
-    return 0
+    return UNSCORED if texts.left_out else 0
 
 
 def length_models(
@@ -63,15 +66,24 @@ def length_model(path: str, lm: LanguageModel) -> LengthModel:
         from besag.scores import LengthModel
 
         return LengthModel.load(path)
-    return lm.length_model(_texts(path, Layout(keep=False)))
+    return lm.length_model(_Texts(path, Layout(keep=False)))
 
 
-def _texts(path: str, layout: Layout) -> Iterable[str]:
-    sources = file_input(path, layout)
+class _Texts:
+    """The texts of a file that have a length: not the empty ones, nor those that cannot be decoded, which are told."""
 
-    def given() -> Iterator[str]:
-        for record in records(sources):
-            if record is not None and record.text.strip():  # an empty text has no length
+    def __init__(self, path: str, layout: Layout) -> None:
+        self.sources = file_input(path, layout)
+        self.left_out: list[str] = []  # where
+
+    def __iter__(self) -> Iterator[str]:
+        for record in records(self.sources):
+            if record is None or not record.text.strip():
+                continue
+            if is_text(record.text):
                 yield record.text
-
-    return given()
+            else:
+                self.left_out.append(record.where)
+        if self.left_out:
+            rows = counted(len(self.left_out), "row")
+            say(f"{rows} without a length: {Status.UNDECODABLE}; the first is {self.left_out[0]}")

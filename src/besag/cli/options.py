@@ -24,6 +24,7 @@ _DTYPE = "float32, bfloat16, float16; if not given, what suits the device."
 _LENGTHS = "File of texts to fit p(n) on, or what `besag lengths` saved: adds log p(n), so that lengths compare."
 _COLUMN = "Where the texts are: a name, a number from 1, or a path as in hyps.0.text; if not given, text or sentence."
 _ESCAPED = "In a TSV a backslash with t, n or r stands for tab and line ends, as besag writes it."
+_SAFE = "CSV, TSV: an apostrophe before cells that a spreadsheet would run, such as =1+1."
 _FORMAT = "If not given, by the ending of --output; else a table for a terminal and TSV for a pipe."
 
 # ---- the model
@@ -78,6 +79,7 @@ Summary = Annotated[bool, of_result("--summary", help="Of all texts: perplexity,
 Keep = Annotated[bool, of_result("--keep/--no-keep", help="Carry a table's other columns along (--format table: no).")]
 Format = Annotated[Literal["table", "tsv", "csv", "jsonl", "parquet"] | None, of_output("--format", help=_FORMAT)]
 Output = Annotated[str | None, of_output("--output", "-o", help="A file; if not given, stdout.")]
+SpreadsheetSafe = Annotated[bool, of_output("--spreadsheet-safe", help=_SAFE)]
 Force = Annotated[bool, of_output("--force", help="Write over an existing file.")]
 Resume = Annotated[bool, of_output("--resume", help="Go on with an --output that was not finished.")]
 Plot = Annotated[

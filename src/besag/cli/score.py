@@ -20,6 +20,7 @@ from besag.cli.settings import MethodsOptions
 from besag.errors import BesagError
 from besag.files.inputs import Input, Layout, Record, file_input, records
 from besag.files.progress import BLOCK, Resumable, Streamed, in_blocks
+from besag.files.whole import is_stream
 
 if TYPE_CHECKING:
     from besag.cli.side_by_side import Scorer
@@ -72,12 +73,21 @@ class ResumeOptions(OutputOptions):
     def begin(self, arguments: Sequence[str], as_text: bool) -> Resumable | Streamed:
         """Where the inputs can be read again, the output is written so that another run can go on with it."""
         path = self.output
-        ordinary = path is not None and (not os.path.exists(path) or os.path.isfile(path))
+        ordinary = path is not None and not is_stream(path)
         again = as_text or not any(one == "-" or (os.path.exists(one) and not os.path.isfile(one)) for one in arguments)
         if path is not None and ordinary and again:
-            return Resumable(self.shape, path, force=self.force, resume=self.resume, go_on=command())
+            return Resumable(
+                self.shape,
+                path,
+                force=self.force,
+                resume=self.resume,
+                go_on=command(),
+                spreadsheet_safe=self.spreadsheet_safe,
+            )
         if self.resume and ordinary:
             raise BesagError("--resume reads the input again, and stdin or a pipe cannot be: give files, or use --skip")
+        if self.resume and path is not None:
+            raise BesagError(f"--resume goes on with a file, and --output {path!r} is a device or a pipe")
         if self.resume:
             raise BesagError("--resume goes on with a file: say which with --output")
         return Streamed(self.open())
@@ -115,7 +125,17 @@ def score(
     bar = False if run.progress is None and output.output is None and sys.stdout.isatty() else run.progress
     work = Run(_scorers(model.load_all(bar, in_step=True), methods, around, shown), view, out, strict, shown.summary)
     if isinstance(out, Resumable):
-        work.begin(_about(sources, work.scorers, {**_settings(model, scored, around, rows, shown), "format": shape}))
+        work.begin(
+            _about(
+                sources,
+                work.scorers,
+                {
+                    **_settings(model, scored, around, rows, shown),
+                    "format": shape,
+                    "spreadsheet_safe": output.spreadsheet_safe,
+                },
+            )
+        )
     if not work.through(records(sources, skip=rows.skip, limit=rows.limit, done=work.done)):
         skip = f"--skip {rows.skip + work.done} (and --output another file)"
         say(f"interrupted after {work.done} rows; go on with {command() if isinstance(out, Resumable) else skip}")

@@ -20,20 +20,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from besag.errors import BesagError, nearest
-from besag.files.columns import columns, text
+from besag.characters import shown
+from besag.errors import BesagError, nearest, quoted
+from besag.files.cells import cell
+from besag.files.columns import columns, listed, text
 from besag.files.lines import lines_of
 from besag.files.packed import plain_name
-from besag.files.rows import NoRows, Row, format_of, read
+from besag.files.rows import NoRows, Row, format_of, named, read
 
 GOOD = ("sentence_good", "good", "acceptable")
 BAD = ("sentence_bad", "bad", "unacceptable")
 PARADIGM = ("uid", "paradigm", "task")
 PHENOMENON = ("linguistics_term", "phenomenon")
 NAME = ("pairid", "pair_id", "pair", "id")
-ROLES = {"good": GOOD, "bad": BAD, "paradigm": PARADIGM, "phenomenon": PHENOMENON, "name": NAME}
+SENTENCES = {"good": GOOD, "bad": BAD}
+ROLES = {"paradigm": PARADIGM, "phenomenon": PHENOMENON, "name": NAME}
+MOST = 2_000_000  # pairs of one file: more is no suite, but a small file that unpacks to a large one
 UNNAMED = ("good", "bad", "paradigm", "phenomenon")  # the columns of a table without a header, in this order
 
 
@@ -59,79 +62,107 @@ def read_pairs(
     *,
     good: str | None = None,
     bad: str | None = None,
+    header: bool | None = None,
 ) -> list[MinimalPair]:
     """The first `limit` pairs of a file (all: None), JSON Lines, TSV, CSV or Parquet by its ending, packed or not.
 
     `good` and `bad` name the columns of the two sentences, where they are not called as above: a name, a number, or a
-    path such as `hyps.0.text`. A table has a header when its first line names both sentences; otherwise its columns are
-    good, bad, paradigm and phenomenon, the last two optional.
+    path such as `hyps.0.text`. The first line of a table names its columns (`header`), or (False) it has the columns
+    good, bad, paradigm and phenomenon, the last two optional. If not said, that must be plain from the names: a first
+    line that has none of those wanted is refused, and never taken for a pair.
     """
-    path = os.fspath(path)
-    stem = Path(plain_name(path)).stem
-    found: list[MinimalPair] = []
-    wanted = {role: name for role, name in (("good", good), ("bad", bad)) if name is not None}
-    with suppress(NoRows):
-        for row in read(path, format_of(path, "tsv"), header=partial(_header, wanted=tuple(wanted.values()))):
-            found.append(_pair(row, stem, wanted))
-            if len(found) == limit:
-                break
-    if not found:
-        raise BesagError(f"{path} holds no pairs: it needs lines with an acceptable and an unacceptable sentence")
-    return found
+    return _read(os.fspath(path), limit, good, bad, header, lenient=True)
 
 
-def read_texts(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
+def read_texts(
+    path: str | os.PathLike[str], *, good: str | None = None, bad: str | None = None, header: bool | None = None
+) -> list[tuple[str, str]]:
     """(text, where it stands) of a file: the lines of plain text (.txt, .md), otherwise both sentences of each pair."""
     path = os.fspath(path)
     if Path(plain_name(path)).suffix.lower() in (".txt", ".md", ""):
         return [(line, f"{path}, line {number}") for number, line in lines_of(path) if line.strip()]
     return [
         (sentence, f"{one.where} ({side})")
-        for one in read_pairs(path)
+        for one in _read(path, None, good, bad, header, lenient=False)
         for sentence, side in ((one.good, "good"), (one.bad, "bad"))
     ]
 
 
-def _header(cells: list[str], wanted: Sequence[str]) -> tuple[Sequence[str], bool]:
-    """Columns named in the first row, or by their places."""
-    said = [cell.strip().lower() for cell in cells]
-    if (set(said) & set(GOOD) and set(said) & set(BAD)) or any(name in map(str.strip, cells) for name in wanted):
-        return [cell.strip() for cell in cells], True
-    more = [str(place + 1) for place in range(len(UNNAMED), len(cells))] if wanted else []
-    return [*UNNAMED[: len(cells)], *more], False
+def _read(
+    path: str, limit: int | None, good: str | None, bad: str | None, header: bool | None, lenient: bool
+) -> list[MinimalPair]:
+    stem = Path(plain_name(path)).stem
+    found: list[MinimalPair] = []
+    wanted = {role: name for role, name in (("good", good), ("bad", bad)) if name is not None}
+    names = partial(_header, wanted=tuple(wanted.values()), said=header, path=path)
+    with suppress(NoRows):
+        for row in read(path, format_of(path, "tsv"), header=names, lenient=lenient):
+            found.append(_pair(row, stem, wanted, lenient))
+            if len(found) == limit:
+                break
+            if len(found) > MOST:
+                raise BesagError(f"{path} holds more than {MOST:,} pairs, which are held in memory: say --limit N")
+    if not found:
+        raise BesagError(f"{path} holds no pairs: it needs lines with an acceptable and an unacceptable sentence")
+    return found
 
 
-def _pair(row: Row, stem: str, wanted: Mapping[str, str]) -> MinimalPair:
+def _header(cells: list[str], wanted: Sequence[str], said: bool | None, path: str) -> tuple[Sequence[str], bool]:
+    """The columns as the first row names them, or by their places. Which of the two is never guessed."""
+    if said is False:
+        if len(cells) < 2:
+            raise BesagError(f"{path} has 1 column where 2 are needed: the acceptable sentence and the other one")
+        return [*UNNAMED[: len(cells)], *(str(place + 1) for place in range(len(UNNAMED), len(cells)))], False
+    stripped = [cell.strip() for cell in cells]
+    low = {cell.lower() for cell in stripped}
+    if said or (low & set(GOOD) and low & set(BAD)) or any(not name.isdecimal() for name in wanted):
+        return named(stripped)
+    raise BesagError(
+        f"{path} begins with {listed(stripped)}: are these names of columns? None is known. Then say which hold the "
+        "sentences, --good NAME --bad NAME (with numbers: and --header); if they are sentences, say --no-header, or "
+        "write good, a tab and bad above them"
+    )
+
+
+def _pair(row: Row, stem: str, wanted: Mapping[str, str], lenient: bool) -> MinimalPair:
     fields, where = row.values, row.where
     if isinstance(fields, str):
-        raise BesagError(f"{where} is JSON, but no object: {fields[:40]!r}")
-    if set(fields) <= {"good"} and not wanted:
-        raise BesagError(
-            f"{where} has 1 cells where 2 are needed: the acceptable sentence, a tab, the other one (and perhaps "
-            "paradigm and phenomenon), or a header that names them"
-        )
-    known = {name.lower(): value for name, value in fields.items()}
-    found: dict[str, Any] = {"paradigm": stem, "name": where.rpartition(" ")[2]}
+        raise BesagError(f"{where} is JSON, but no object: {quoted(fields[:40])}")
+    known: dict[str, list[str]] = {}
+    for name in fields:
+        known.setdefault(name.lower(), []).append(name)
+    sentences = {
+        role: text(fields, _sentence(fields, known, role, wanted.get(role), where), where, lenient)
+        for role in ("good", "bad")
+    }
+    about = {"paradigm": stem, "name": where.rpartition(" ")[2]}
     for role, names in ROLES.items():
-        for name in names:
-            if known.get(name) not in (None, ""):
-                found[role] = known[name]
-                break
-    for role, name in wanted.items():
-        [column] = columns(list(fields), [name], where)
-        found[role] = text(fields, column, where)
-    for role, names in (("good", GOOD), ("bad", BAD)):
-        if role not in found and not any(name in known for name in names):
-            guess = next(filter(None, (nearest(name, fields) for name in names)), "")
-            raise BesagError(
-                f"{where} has no {names[0]!r} (or {', '.join(names[1:])}); it has {', '.join(fields)}.{guess}"
-            )
-        if not isinstance(found.setdefault(role, ""), str):
-            raise BesagError(f"{where}: the {role} sentence is {found[role]!r}, not a text")
-    if "phenomenon" not in found and {"task", "cond"} <= known.keys():
-        found["phenomenon"] = _family(str(found["paradigm"]))
-    rest = {role: str(value) for role, value in found.items()}
-    return MinimalPair(**rest, where=where)
+        given = (fields[spelt] for name in names for spelt in known.get(name, ()))
+        value = next((value for value in given if value not in (None, "")), None)
+        if value is not None:
+            about[role] = shown(cell(value))
+    if "phenomenon" not in about and {"task", "cond"} <= known.keys():
+        about["phenomenon"] = _family(about["paradigm"])
+    return MinimalPair(**sentences, **about, where=where)
+
+
+def _sentence(
+    fields: Mapping[str, object], known: Mapping[str, list[str]], role: str, wanted: str | None, where: str
+) -> str:
+    """The column of a sentence."""
+    if wanted is not None:
+        return columns(list(fields), [wanted], where)[0]
+    names = SENTENCES[role]
+    found = [spelt for name in names for spelt in known.get(name, ())]
+    if len(found) > 1:
+        raise BesagError(f"{where} has {listed(found)}: which is the {role} sentence? Say --{role} NAME")
+    if not found:
+        guess = next(filter(None, (nearest(name, fields) for name in names)), "")
+        raise BesagError(
+            f"{where} has no {names[0]!r} (or {', '.join(names[1:])}), and it has {listed(fields)}: say --{role} NAME."
+            f"{guess}"
+        )
+    return found[0]
 
 
 def _family(task: str) -> str:

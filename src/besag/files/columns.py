@@ -6,11 +6,13 @@ field whose own name has dots is found first. Knows rows as mappings, and nothin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from besag.errors import BesagError, nearest
+from besag.characters import is_text
+from besag.errors import BesagError, nearest, quoted
 
+SHOWN = 20  # columns that a message lists
 _MISSING: Any = object()
 
 
@@ -34,6 +36,14 @@ def top(names: Sequence[str], column: str) -> str | None:
     return next((head for head in heads if head in names), None)
 
 
+def listed(names: Iterable[str]) -> str:
+    """Names of columns for a message: on one line, and not all of a thousand."""
+    every = [
+        quoted(name) if name.split() != [name] or len(name) > 60 or not name.isprintable() else name for name in names
+    ]
+    return ", ".join([*every[:SHOWN], *([f"… ({len(every):,} in all)"] if len(every) > SHOWN else [])])
+
+
 def has(values: Mapping[str, object], column: str, where: str) -> bool:
     return _follow(values, column, where) is not _MISSING
 
@@ -42,33 +52,29 @@ def value(values: Mapping[str, object], column: str, where: str) -> Any:
     """What stands in a column of a row."""
     found = _follow(values, column, where)
     if found is _MISSING:
-        raise BesagError(f"{where} has no {column!r}; it has {', '.join(values)}.{nearest(column, values)}")
+        raise BesagError(f"{where} has no {column!r}; it has {listed(values)}.{nearest(column, values)}")
     return found
 
 
-def text(values: Mapping[str, object], column: str, where: str) -> str:
-    """The text in a column of a row; an empty one where there is none."""
+def text(values: Mapping[str, object], column: str, where: str, lenient: bool = False) -> str:
+    """The text in a column of a row; an empty one where there is none. `lenient`: also one that no encoding can write.
+
+    JSON can say such a text, and a Parquet file can hold bytes that are none.
+    """
     found = value(values, column, where)
     if found is not None and not isinstance(found, str):
-        raise BesagError(f"{where}: {column!r} is {repr(found)[:60]}, not a text")
-    return check_text(found or "", where)
-
-
-def check_text(found: str, where: str) -> str:
-    """JSON can say what no encoding can write."""
-    if not found.isascii() and any("\ud800" <= symbol <= "\udfff" for symbol in found):
-        raise BesagError(f"{where}: the text holds half a surrogate pair, which no encoding can write")
-    return found
+        raise BesagError(f"{where}: {column!r} is {quoted(found)}, not a text")
+    if found and not lenient and not is_text(found):
+        raise BesagError(f"{where}: {column!r} holds half a surrogate pair, which no encoding can write")
+    return found or ""
 
 
 def _named(names: Sequence[str], wanted: str, where: str, said: str) -> str:
     if top(names, wanted) is not None:
         return wanted
-    if wanted.isdecimal() and 1 <= int(wanted) <= len(names):
+    if wanted.isdecimal() and len(wanted) <= 9 and 1 <= int(wanted) <= len(names):
         return names[int(wanted) - 1]
-    raise BesagError(
-        f"{said.format(repr(wanted))}: {where} has the columns {', '.join(names)}.{nearest(wanted, names)}"
-    )
+    raise BesagError(f"{said.format(repr(wanted))}: {where} has the columns {listed(names)}.{nearest(wanted, names)}")
 
 
 def _follow(found: object, path: str, where: str) -> Any:
@@ -82,7 +88,7 @@ def _follow(found: object, path: str, where: str) -> Any:
         first, _, rest = path.partition(".")
         if not first.isdecimal():
             raise BesagError(f"{where}: there is a list of {len(found)} before {path!r}; say which, as in 0.{path}")
-        if int(first) >= len(found):
+        if len(first) > 9 or int(first) >= len(found):
             return _MISSING
         return _follow(found[int(first)], rest, where) if rest else found[int(first)]
     return _MISSING

@@ -1,7 +1,8 @@
 """From a command's INPUTs to numbered records, one at a time and in constant memory.
 
 Knows which argument is what: a text, a file or stdin; `rows.py` knows what stands in them. A `None` among the records
-means that nothing has arrived for a moment: whoever waits may flush.
+means that nothing has arrived for a moment: whoever waits may flush. A text may be one that no encoding can write
+(`characters.py`): its row is there, and gets a status.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.files import lines
-from besag.files.columns import check_text, columns, text, usual
+from besag.files.columns import columns, listed, text, usual
 from besag.files.packed import OPENERS
 from besag.files.rows import FORMAT_OF_ENDING, NoRows, Row, format_of, named, numbered, parquet_rows, rows
 
@@ -37,7 +38,7 @@ class Layout(NamedTuple):
 class Record(NamedTuple):
     number: int  # counted from 1 over all inputs, before `skip`
     where: str  # "corpus.txt, line 3", for messages
-    text: str
+    text: str  # perhaps with halves of surrogate pairs, see `characters.py`
     others: Mapping[str, object]  # the other columns of its row
 
 
@@ -80,13 +81,13 @@ class Input:
                 yield None
                 continue
             if isinstance(row.values, str):
-                yield row.where, check_text(row.values, row.where), {}
+                yield row.where, row.values, {}
                 continue
             if column is None:
                 column = self._column(list(row.values))
             rest = row.values.items() if self.layout.keep else ()
             others = {name: value for name, value in rest if name != column}
-            yield row.where, text(row.values, column, row.where), others
+            yield row.where, text(row.values, column, row.where, lenient=True), others
 
     def _rows(self) -> Iterator[Row | None]:
         if self.kind == "text":
@@ -98,21 +99,31 @@ class Input:
                 if not self.regular:
                     raise BesagError(f"{self.name}: Parquet is read from a file, not from a pipe")
                 only = None if self.layout.keep or self.layout.column is None else [self.layout.column]
-                yield from parquet_rows(self.value, only)
+                yield from parquet_rows(self.value, only, lenient=True)
                 return
             header = named if self.layout.header else numbered
-            found = lines.lines(self.name, self._chunks(), keep_returns=format == "csv")
+            found = lines.lines(self.name, self._chunks(), keep_returns=format == "csv", lenient=True)
             yield from rows(found, format, self.name, header=header, escaped=self.layout.escaped)
         except NoRows as nothing:
             hint = " (or say --no-header)" if "header" in str(nothing) else ""
             raise BesagError(f"{nothing}: there is nothing to score{hint}") from None
 
+    @property
+    def _headed(self) -> bool:
+        """Is the first line taken for the names of columns?"""
+        return self.layout.header and (self.layout.format or format_of(self.value)) in ("tsv", "csv")
+
     def _column(self, names: Sequence[str]) -> str:
         """The column that holds the texts."""
         wanted = self.layout.column or usual(names, USUAL_COLUMNS)
+        if self.layout.column is None and wanted not in USUAL_COLUMNS and self._headed and len(names) == 1:
+            raise BesagError(
+                f"{self.name} begins with {quoted(names[0])}: say --column 1 if that is the name of its column, and "
+                "--no-header if it is a text"
+            )
         if wanted is None:
-            listed = f"{self.name} has the columns {', '.join(names)}"
-            raise BesagError(f"which column holds the texts? Say --column NAME (or a number): {listed}")
+            has = f"{self.name} has the columns {listed(names)}"
+            raise BesagError(f"which column holds the texts? Say --column NAME (or a number): {has}")
         return columns(names, [wanted], self.name)[0]
 
     def _chunks(self) -> Iterator[bytes | None]:
@@ -136,7 +147,7 @@ def inputs(arguments: Sequence[str], *, as_text: bool, layout: Layout) -> list[I
 def file_input(path: str, layout: Layout) -> list[Input]:
     """A file (or stdin) that must be one."""
     if path != "-" and not os.path.exists(path):
-        raise BesagError(f"no such file: {path!r}")
+        raise BesagError(f"no such file: {quoted(path)}")
     return inputs([path], as_text=False, layout=layout)
 
 
@@ -173,5 +184,5 @@ def _classify(argument: str, as_text: bool, layout: Layout) -> Input:
         return Input("file", argument, layout)
     path_like = "/" in argument or os.sep in argument or argument.lower().endswith(_ENDINGS)
     if path_like and not any(symbol.isspace() for symbol in argument):
-        raise BesagError(f"no such file: {argument!r} (if it is a text to be scored, say --text)")
+        raise BesagError(f"no such file: {quoted(argument)} (if it is a text to be scored, say --text)")
     return Input("text", argument, layout)

@@ -1,7 +1,8 @@
 """Bytes into numbered lines of UTF-8, in bounded memory: the only place where text is decoded.
 
 Knows files, pipes and encodings; what stands in a line is the affair of `rows.py`. A `None` among the lines of a pipe
-means that nothing has arrived for a moment: whoever waits may flush.
+means that nothing has arrived for a moment: whoever waits may flush. A line that is not UTF-8 is refused, with its
+place; whoever can give its row a status has it `lenient`, with the strange bytes as `characters.py` says.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Protocol, TypeAlias, cast
 
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 from besag.files.packed import BROKEN, OPENERS, unpacked
 
 CHUNK = 1 << 16  # bytes read at a time
@@ -38,18 +39,32 @@ def lines_of(path: str) -> Iterator[Line]:
     return cast(Iterator[Line], lines(path, stored(opened(path))))
 
 
+def small_file(path: str) -> bytes:
+    """All of a file that is read at once, such as a TOML or JSON document: no larger than a line may be."""
+    stream = opened(path)
+    with closing(stream):
+        found = bytearray()
+        while chunk := _read(stream, path, f"beyond byte {len(found):,}"):
+            found += chunk
+            if len(found) > LONGEST_LINE:
+                raise BesagError(f"{path!r} is larger than {LONGEST_LINE >> 20} MiB: that is no settings file")
+        return bytes(found)
+
+
 def opened(path: str) -> Stream:
     """The bytes of a file; what is not there is answered with its nearest neighbour."""
+    if "\0" in path:
+        raise BesagError(f"no file can be called {quoted(path)}: there is a NUL in the name")
     try:
         return unpacked(path)
     except FileNotFoundError:
         folder = Path(path).parent
         others = [one.name for one in folder.iterdir()] if folder.is_dir() else []
-        raise BesagError(f"no such file: {path!r}.{nearest(Path(path).name, others)}") from None
+        raise BesagError(f"no such file: {quoted(path)}.{nearest(Path(path).name, others)}") from None
     except IsADirectoryError:
         raise BesagError(f"{path!r} is a folder: name the files in it") from None
     except BROKEN as failure:
-        raise BesagError(f"cannot read {path!r}: {getattr(failure, 'strerror', None) or failure}") from failure
+        raise BesagError(f"cannot read {quoted(path)}: {getattr(failure, 'strerror', None) or failure}") from failure
 
 
 def standard_input() -> Stream:
@@ -68,17 +83,18 @@ def stored(stream: Stream) -> Iterator[bytes]:
 
 def arriving(stream: Stream) -> Iterator[bytes | None]:
     """Chunks as somebody writes them, and None whenever nobody has for a moment."""
-    waiting: queue.Queue[bytes | OSError] = queue.Queue(CHUNKS_AHEAD)
+    waiting: queue.Queue[bytes | Exception] = queue.Queue(CHUNKS_AHEAD)
 
     def listen() -> None:
-        chunk: bytes | OSError = b"-"
-        while chunk:
-            try:
-                chunk = stream.read(CHUNK)
-            except OSError as failure:
-                waiting.put(failure)
-                return
-            waiting.put(chunk)
+        with closing(stream):
+            chunk: bytes | Exception = b"-"
+            while chunk:
+                try:
+                    chunk = stream.read(CHUNK)
+                except BROKEN as failure:
+                    waiting.put(failure)
+                    return
+                waiting.put(chunk)
 
     threading.Thread(target=listen, name="besag-reader", daemon=True).start()
     while True:
@@ -87,17 +103,20 @@ def arriving(stream: Stream) -> Iterator[bytes | None]:
         except queue.Empty:
             yield None
             continue
-        if isinstance(chunk, OSError):
+        if isinstance(chunk, Exception):
             raise chunk
         if not chunk:
             return
         yield chunk
 
 
-def lines(name: str, chunks: Iterator[bytes | None], keep_returns: bool = False) -> Iterator[Line | None]:
+def lines(
+    name: str, chunks: Iterator[bytes | None], keep_returns: bool = False, lenient: bool = False
+) -> Iterator[Line | None]:
     """Numbered lines without their ends; a byte order mark at the start is passed over.
 
     `keep_returns`: a carriage return before the line end stays, for formats in which a line end may stand in a cell.
+    `lenient`: bytes that are not UTF-8 are kept, as halves of surrogate pairs.
     """
     number, size = 0, 0
     begun: list[bytes] = []  # the pieces of a line whose end has not come yet, `size` bytes in all
@@ -114,32 +133,44 @@ def lines(name: str, chunks: Iterator[bytes | None], keep_returns: bool = False)
             if others:
                 for line in (b"".join(begun), *others[:-1]):
                     number += 1
-                    yield number, _decode(name, number, line, keep_returns)
+                    yield number, _decode(name, number, line, keep_returns, lenient)
                 begun, size = [others[-1]], len(others[-1])
     except BROKEN as failure:
-        ending = Path(name).suffix.lower()
-        damage = f" (it is damaged, or no {ending} file)" if ending in OPENERS else ""
-        raise BesagError(f"{name} cannot be read beyond line {number}: {failure}{damage}") from failure
+        raise _cut_off(name, f"beyond line {number}", failure) from failure
     if size:
-        yield number + 1, _decode(name, number + 1, b"".join(begun), keep_returns)
+        yield number + 1, _decode(name, number + 1, b"".join(begun), keep_returns, lenient)
 
 
-def _decode(name: str, number: int, line: bytes, keep_returns: bool) -> str:
+def _read(stream: Stream, name: str, where: str) -> bytes:
+    try:
+        return stream.read(CHUNK)
+    except BROKEN as failure:
+        raise _cut_off(name, where, failure) from failure
+
+
+def _cut_off(name: str, where: str, failure: Exception) -> BesagError:
+    ending = Path(name).suffix.lower()
+    damage = f" (it is damaged, or no {ending} file)" if ending in OPENERS else ""
+    return BesagError(f"{name} cannot be read {where}: {failure}{damage}")
+
+
+def _decode(name: str, number: int, line: bytes, keep_returns: bool, lenient: bool) -> str:
     if number == 1:
         line = line.removeprefix(b"\xef\xbb\xbf")
+        if line[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            raise BesagError(f"{name} begins like UTF-16 or UTF-32, and text must be UTF-8: iconv -t utf-8 converts it")
     if not keep_returns:
         line = line.removesuffix(b"\r")
     nul = line.find(b"\0")
-    utf_16 = " (it may be UTF-16)" if number == 1 and line[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
     if nul >= 0:
         raise BesagError(
-            f"{name}, line {number}, byte {nul + 1} is NUL: this is a binary file, or text that is not UTF-8{utf_16}"
+            f"{name}, line {number}, byte {nul + 1} is NUL: this is a binary file, or text that is not UTF-8"
         )
     try:
-        return line.decode("utf-8")
+        return line.decode("utf-8", "surrogateescape" if lenient else "strict")
     except UnicodeDecodeError as failure:
         at = failure.start
         raise BesagError(
             f"{name}, line {number}, byte {at + 1} (0x{line[at]:02x}) is not UTF-8: this is a binary file, or text in "
-            f"another encoding{utf_16}, which iconv -t utf-8 converts"
+            "another encoding, which iconv -t utf-8 converts"
         ) from failure

@@ -68,7 +68,10 @@ def in_blocks(records: Iterable[Record | None], size: int) -> Iterator[Record | 
 class Resumable:
     """A file of rows that is written block by block. `state` of a block is the caller's own, handed back by `begin`."""
 
-    def __init__(self, format: str, path: str, *, force: bool = False, resume: bool = False, go_on: str = "") -> None:
+    def __init__(
+        self, format: str, path: str, *, force: bool = False, resume: bool = False, go_on: str = "",
+        spreadsheet_safe: bool = False,
+    ) -> None:  # fmt: skip
         """`go_on` is the command that resumes, for messages."""
         self.path, self.note_path = path, f"{path}.progress"
         self._claim = claimed(path, force=True)
@@ -77,7 +80,7 @@ class Resumable:
         except BesagError:
             self._claim.release()
             raise
-        self.out: Growing = Spool(path) if format == "parquet" else line_writer(format, path)
+        self.out: Growing = Spool(path) if format == "parquet" else line_writer(format, path, spreadsheet_safe)
         self.settings: dict[str, Any] = {}
         self.blocks = 0
         self.begun = False
@@ -152,7 +155,7 @@ class Resumable:
 
     def _write_note(self, mark: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         note = {"kind": KIND, "settings": self.settings, "blocks": self.blocks, "mark": mark, "state": state}
-        write_whole(self.note_path, json.dumps(note, ensure_ascii=False, indent=1) + "\n")
+        write_whole(self.note_path, json.dumps(note, indent=1) + "\n")
 
     def _note(self) -> dict[str, Any]:
         try:
@@ -241,6 +244,8 @@ class Spool:
         waiting, self.waiting = self.waiting, []
         try:
             table = pyarrow.Table.from_pylist(waiting)
+        except OverflowError as failure:
+            raise BesagError("Parquet has no whole numbers of more than 64 bits: say --format jsonl") from failure
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as failure:
             raise BesagError(f"a column changes its type, which Parquet cannot hold: {failure}") from failure
         buffer = io.BytesIO()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from besag.errors import BesagError, require
+from besag.errors import BesagError, quoted, require
 from besag.files.cells import unescaped
 from besag.files.columns import columns, top
 from besag.files.lines import Line, lines, opened, stored
@@ -21,6 +21,7 @@ from besag.files.packed import plain_name
 FORMAT_OF_ENDING = {
     ".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet",
 }  # fmt: skip
+DEEPEST = 100  # lists and objects within each other in a line of JSON
 LONGEST_ROW = 1 << 24  # characters of one CSV row; a quote that is never closed would swallow the file
 PARQUET_ROWS = 1024
 
@@ -63,12 +64,16 @@ def read(
     header: Header = named,
     escaped: bool = False,
     only: Sequence[str] | None = None,
+    lenient: bool = False,
 ) -> Iterator[Row]:
-    """The rows of a file, its format by its ending if not given; of Parquet only the columns named in `only`."""
+    """The rows of a file, its format by its ending if not given; of Parquet only the columns named in `only`.
+
+    `lenient`: what is not UTF-8 is kept, see `characters.py`.
+    """
     format = format or format_of(path)
     if format == "parquet":
-        return parquet_rows(path, only)
-    found = lines(path, stored(opened(path)), keep_returns=format == "csv")
+        return parquet_rows(path, only, lenient)
+    found = lines(path, stored(opened(path)), keep_returns=format == "csv", lenient=lenient)
     return cast(Iterator[Row], rows(found, format, path, header=header, escaped=escaped))
 
 
@@ -85,22 +90,62 @@ def rows(
         yield from _delimited_rows(cells, header, name)
 
 
-def parquet_rows(path: str, only: Sequence[str] | None = None) -> Iterator[Row]:
+def parquet_rows(path: str, only: Sequence[str] | None = None, lenient: bool = False) -> Iterator[Row]:
     pyarrow, parquet = require("pyarrow", extra="bulk"), require("pyarrow.parquet", extra="bulk")
+    opened(path).close()  # which knows what to say of a file that is not there
+    number = 0
     try:
         with parquet.ParquetFile(path) as file:
+            _refuse_long_rows(file.metadata, path)
             names = file.schema_arrow.names
             fields = None if only is None else [str(top(names, one)) for one in columns(names, only, path)]
-            number = 0
             for batch in file.iter_batches(PARQUET_ROWS, columns=fields):
-                for values in batch.to_pylist():
+                for values in _values(batch, lenient):
                     number += 1
                     yield Row(f"{path}, row {number}", number, values)
+    except UnicodeDecodeError as failure:
+        found = f"0x{failure.object[failure.start]:02x}"
+        raise BesagError(f"{path}, row {number + 1} holds a text that is not UTF-8: byte {found}") from failure
     except (pyarrow.ArrowException, OSError) as failure:
         why = (str(failure).strip() or type(failure).__name__).splitlines()[0]
         raise BesagError(f"{path} cannot be read, it is damaged or not a Parquet file: {why}") from failure
     if not number:
         raise NoRows(f"{path} has columns but no rows")
+
+
+def _refuse_long_rows(about: Any, path: str) -> None:
+    """A file of a few kilobytes can unpack to gigabytes, which Parquet reads a page at a time; its own words tell."""
+    for place in range(about.num_row_groups):
+        group = about.row_group(place)
+        if group.total_byte_size > LONGEST_ROW * max(1, group.num_rows):
+            raise BesagError(f"{path} has rows of more than {LONGEST_ROW >> 20} MiB: is this text?")
+
+
+def _values(batch: Any, lenient: bool) -> Iterator[dict[str, Any]]:
+    """The rows of a batch; one by one where a text in it is not UTF-8, so that the others are there."""
+    try:
+        yield from batch.to_pylist()
+        return
+    except UnicodeDecodeError:
+        pass
+    decode = "surrogateescape" if lenient else "strict"
+    for row in range(batch.num_rows):
+        cells = zip(batch.schema.names, batch.columns, strict=True)
+        yield {name: _plain(column[row], decode) for name, column in cells}
+
+
+def _plain(scalar: Any, decode: str) -> Any:
+    """A value of Arrow as one of Python, its texts decoded in this way."""
+    if not scalar.is_valid:
+        return None
+    kind = type(scalar).__name__
+    if kind == "DictionaryScalar":
+        return _plain(scalar.value, decode)
+    if kind == "StructScalar":
+        return {name: _plain(one, decode) for name, one in scalar.items()}
+    if kind in ("ListScalar", "LargeListScalar", "FixedSizeListScalar"):
+        return [_plain(one, decode) for one in scalar.values]
+    return scalar.as_buffer().to_pybytes().decode("utf-8", decode) if "String" in kind else scalar.as_py()
 
 
 def _json_rows(found: Iterator[Line | None], name: str) -> Iterator[Row | None]:
@@ -114,21 +159,34 @@ def _json_rows(found: Iterator[Line | None], name: str) -> Iterator[Row | None]:
         where = f"{name}, line {number}"
         value = parsed(text, where)
         if not isinstance(value, dict | str):
-            raise BesagError(f"{where} is JSON, but neither an object nor a string: {text[:40]}")
+            raise BesagError(f"{where} is JSON, but neither an object nor a string: {quoted(text[:40])}")
         yield Row(where, number, value)
 
 
 def parsed(text: str, where: str) -> Any:
     """One line of JSON."""
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except json.JSONDecodeError as failure:
         array = " (an array? jq -c '.[]' makes one object a line of it)" if text.lstrip().startswith("[") else ""
         said = f"{failure.msg}, at character {failure.pos + 1}"
         raise BesagError(f"{where} is not JSON{array}: {said}. Each line must be one object") from failure
-    except (RecursionError, ValueError) as failure:  # ValueError: a whole number of thousands of digits
-        why = "it is nested too deep" if isinstance(failure, RecursionError) else str(failure)
-        raise BesagError(f"{where} is not JSON that can be read: {why}") from None
+    except RecursionError:
+        raise BesagError(f"{where} is nested more than {DEEPEST} deep") from None
+    except ValueError:  # of Python's own
+        raise BesagError(f"{where} has a number of more digits than can be read") from None
+    if text.count("[") + text.count("{") > DEEPEST and _depth(value) > DEEPEST:
+        raise BesagError(f"{where} is nested more than {DEEPEST} deep")
+    return value
+
+
+def _depth(value: object) -> int:
+    """How many lists and objects stand within each other; without recursion, which has an end of its own."""
+    level, depth = [value], 0
+    while level := [one for one in level if isinstance(one, dict | list)]:
+        depth += 1
+        level = [part for one in level for part in (one.values() if isinstance(one, dict) else one)]
+    return depth
 
 
 def _delimited_rows(table: Iterator[Cells | None], header: Header, name: str) -> Iterator[Row | None]:

@@ -1,8 +1,8 @@
 """Files that are there whole or not at all: written under another name in the same folder, then renamed.
 
-Knows nothing of what is written. What is no ordinary file (a pipe, /dev/stdout) is written as it is. A process that is
-killed leaves its draft, `.NAME-draft-1a2b3c4d.ENDING`; the next one that writes the same file removes it. Drafts are
-locked while they are written, so nobody else's is.
+Knows nothing of what is written. What is no ordinary file (a pipe, a device, /dev/stdout) is written as it is. Who is
+killed leaves a draft, `.NAME-draft-1a2b3c4d.ENDING`, and the next one that writes the same file removes it.
+Drafts are locked while they are written, so nobody else's is.
 """
 
 from __future__ import annotations
@@ -20,18 +20,36 @@ from besag.files.claim import hold, left_behind
 
 _looked_at: set[Path] = set()  # files whose old drafts are gone
 
+_DESCRIPTOR = re.compile(r"/dev/(?:std(out|err)|fd/(\d{1,9}))|/proc/self/fd/(\d{1,9})", re.ASCII)
+
+
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Is it written as it is: a device, a pipe, a descriptor that a shell has opened?"""
+    return descriptor(path) is not None or (
+        os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    )
+
+
+def descriptor(path: str | os.PathLike[str]) -> int | None:
+    """The open file that /dev/stdout, /dev/stderr and /dev/fd/N stand for."""
+    found = _DESCRIPTOR.fullmatch(os.fspath(path))
+    if found is None or not os.path.exists(path):
+        return None
+    number = found[2] or found[3]
+    return int(number) if number else {"out": 1, "err": 2}[found[1]]
+
 
 @contextmanager
 def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     """The name to write under, with the ending of `path`; the file takes the place of `path` if all goes well."""
+    if is_stream(path):
+        yield Path(path)
+        return
     final = Path(os.path.realpath(path))  # where a link leads: the link stays
     if final.is_dir():
         raise BesagError(f"{os.fspath(path)!r} is a folder, not a file")
     if not final.parent.is_dir():
         raise BesagError(f"no such folder: {str(final.parent)!r}, to write {final.name!r} in")
-    if final.exists() and not final.is_file():
-        yield final
-        return
     _remove_old_drafts(final)
     draft = _draft(final, secrets.token_hex(4))
     handle: int | None = None

@@ -16,11 +16,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeAlias
 
+from besag.characters import all_shown
 from besag.errors import BesagError, quoted, require
-from besag.files.cells import cell, csv_line, escaped, json_line, rounded, tsv_line
+from besag.files.cells import cell, csv_line, escaped, harmless, json_line, rounded, tsv_line
 from besag.files.claim import Claim
 from besag.files.rows import FORMAT_OF_ENDING
-from besag.files.whole import sync, whole
+from besag.files.whole import descriptor, is_stream, sync, whole
 from besag.results.tables import shown
 
 TABLE_ROWS, PARQUET_ROWS = 200, 4096  # rows that wait until their block is written
@@ -61,6 +62,8 @@ def check_output(path: str, force: bool, named_by: str = "--output") -> None:
     """May this file be written?"""
     if os.path.isdir(path):
         raise BesagError(f"{path!r} is a folder: {named_by} is a file")
+    if is_stream(path):
+        return
     if os.path.exists(path) and not force:
         raise BesagError(f"{path!r} exists already: choose another {named_by}, or say --force to write over it")
     folder = os.path.dirname(path) or "."
@@ -69,9 +72,9 @@ def check_output(path: str, force: bool, named_by: str = "--output") -> None:
 
 
 def claimed(path: str, force: bool, named_by: str = "--output") -> Claim:
-    """A file that may be written, and that no other process writes."""
+    """A file that may be written, and that no other process writes; a device or a pipe is nobody's."""
     check_output(path, True, named_by)
-    claim = Claim(path, f"choose another {named_by}")
+    claim = Claim(os.devnull if is_stream(path) else path, f"choose another {named_by}")
     try:
         check_output(path, force, named_by)  # now that nobody else can make it
     except BesagError:
@@ -80,15 +83,15 @@ def claimed(path: str, force: bool, named_by: str = "--output") -> Claim:
     return claim
 
 
-def writer(format: str, path: str | None, force: bool) -> Writer:
+def writer(format: str, path: str | None, force: bool, spreadsheet_safe: bool = False) -> Writer:
     """Check that the output may be written, and get ready to."""
     if path is None:
-        return _writer(format, path)
-    return Claimed(claimed(path, force), _writer(format, path))
+        return _writer(format, path, spreadsheet_safe)
+    return Claimed(claimed(path, force), _writer(format, path, spreadsheet_safe))
 
 
-def _writer(format: str, path: str | None) -> Writer:
-    return ParquetWriter(str(path)) if format == "parquet" else line_writer(format, path)
+def _writer(format: str, path: str | None, spreadsheet_safe: bool = False) -> Writer:
+    return ParquetWriter(str(path)) if format == "parquet" else line_writer(format, path, spreadsheet_safe)
 
 
 def write_rows(path: str | os.PathLike[str], rows: Sequence[Row]) -> None:
@@ -118,11 +121,12 @@ class Claimed:
             self._claim.release()
 
 
-def line_writer(format: str, path: str | None) -> Growing:
+def line_writer(format: str, path: str | None, spreadsheet_safe: bool = False) -> Growing:
     if format == "table":
         return TableWriter(path)
     encoders: dict[str, Callable[[], Encoder]] = {
-        "tsv": lambda: Delimited(tsv_line), "csv": lambda: Delimited(csv_line), "jsonl": JsonLines,
+        "tsv": lambda: Delimited(tsv_line, spreadsheet_safe), "csv": lambda: Delimited(csv_line, spreadsheet_safe),
+        "jsonl": JsonLines,
     }  # fmt: skip
     return LineWriter(encoders[format](), path)
 
@@ -146,6 +150,7 @@ class Columns:
     def arrange(self, row: Row, others: Others) -> dict[str, object]:
         """One row with exactly these columns; an input's column named like one of ours is called input.NAME."""
         flat = {**row, **{f"input.{name}" if name in row else name: value for name, value in others.items()}}
+        flat = all_shown(flat)
         if not self.names:
             self.names = list(flat)
         for name in flat.keys() - set(self.names) - self.left_out:
@@ -158,16 +163,21 @@ class Columns:
 
 
 class Delimited:
-    """A header, then a line a row. What besag computed is rounded to 8 digits; what came in goes out as it was."""
+    """A header, then a line a row. What besag computed is rounded to 8 digits; what came in goes out as it was, or
+    (`safe`) so that no spreadsheet runs it.
+    """
 
-    def __init__(self, line: Callable[[list[str]], str]) -> None:
-        self.line, self.columns = line, Columns()
+    def __init__(self, line: Callable[[list[str]], str], safe: bool = False) -> None:
+        self.line, self.columns, self.safe = line, Columns(), safe
 
     def __call__(self, row: Row, others: Others) -> str:
         first = not self.columns.names
         flat = self.columns.arrange({name: rounded(value) for name, value in row.items()}, others)
-        header = self.line(self.columns.names) if first else ""
-        return header + self.line([cell(value) for value in flat.values()])
+        header = self._line(self.columns.names) if first else ""
+        return header + self._line([cell(value) for value in flat.values()])
+
+    def _line(self, cells: list[str]) -> str:
+        return self.line([harmless(one) for one in cells] if self.safe else cells)
 
 
 class JsonLines:
@@ -198,7 +208,7 @@ class Appended:
         if self._file is None:
             self._file, self._end = _open_at(self.path, self.kept), self.kept
         self._waiting += piece
-        if len(self._waiting) >= TOGETHER:
+        if len(self._waiting) >= TOGETHER or is_stream(self.path):
             self.flush()
 
     def flush(self) -> None:
@@ -283,6 +293,9 @@ def check_kept(path: str, size: int) -> None:
 def _open_at(path: str, size: int) -> IO[bytes]:
     """A file from which everything but the first `size` bytes is cut off."""
     try:
+        own = None if size else descriptor(path)
+        if own is not None:  # by its number: opening it by its name would cut off what a shell has written there
+            return open(os.dup(own), "wb", buffering=0)
         file = open(path, "r+b" if size else "wb", buffering=0)  # noqa: SIM115 (closed by `Appended.close`)
         if size:
             file.truncate(size)
@@ -436,6 +449,8 @@ class ParquetWriter:
                 schema = pyarrow.schema([self._known(pyarrow, column) for column in inferred])
                 self.file = parquet.ParquetWriter(self.whole.enter_context(whole(self.path)), schema)
             table = pyarrow.Table.from_pylist(rows, schema=self.file.schema)
+        except OverflowError as failure:
+            raise BesagError("Parquet has no whole numbers of more than 64 bits: say --format jsonl") from failure
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as failure:
             raise BesagError(f"a column changes its type, which Parquet cannot hold: {failure}") from failure
         with self._or_nothing():

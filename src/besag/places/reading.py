@@ -11,11 +11,11 @@ from besag.vocabulary import Encoded, Vocabulary
 MASK = "[MASK]"  # how a mask may be written for any model
 
 
-def read(vocabulary: Vocabulary, text: str) -> Encoded:
-    """The text as ids; "[MASK]" is a mask for any model."""
+def read(vocabulary: Vocabulary, text: str, lenient: bool = False) -> Encoded:
+    """The text as ids; "[MASK]" is a mask for any model. `lenient`, as `Vocabulary.encode`."""
     if not isinstance(text, str):
         raise BesagError(f"expected a text, got {quoted(text)} of type {type(text).__name__}.")
-    [encoded] = vocabulary.encode([text.replace(MASK, vocabulary.mask_token or MASK)])
+    [encoded] = vocabulary.encode([text.replace(MASK, vocabulary.mask_token or MASK)], lenient=lenient)
     return encoded
 
 

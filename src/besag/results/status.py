@@ -25,6 +25,7 @@ class Status(StrEnum):
 
     # of a text
     EMPTY = "empty", "the text is empty"
+    UNDECODABLE = "undecodable", "the text holds bytes that are not UTF-8, or half of a surrogate pair"
     UNKNOWN = "unknown", "the text holds only unknown tokens"
     MASK = "mask", "the text holds the mask token, so a part of it is hidden"
     LONG = "long", "the text has more tokens than the model sees"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,12 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from besag.checks import whole_number
+from besag.checks import number, whole_number
 from besag.errors import BesagError
+from besag.files.lines import small_file
 from besag.files.whole import write_whole
 
 KIND = "besag length model"
 MOST = 100_000  # tokens of a drawn length: where rounding keeps the sum of p(n) below a height, a draw must end
+MOST_SAVED = 2**53  # of a count or a number in a file: beyond it floats have gaps, and sums of logarithms no digits
 MOST_SHAPE = 1e4  # beyond it a negative binomial is a Poisson distribution, and lgamma loses its digits
 
 
@@ -101,10 +102,12 @@ class LengthModel:
     def load(cls, path: str | Path) -> LengthModel:
         """Read what `save` wrote."""
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as problem:
-            raise BesagError(f"no length model can be read from {str(path)!r}: {problem.strerror}") from problem
-        except ValueError as problem:
+            written = small_file(str(path))
+        except BesagError as problem:
+            raise BesagError(f"no length model can be read: {problem}") from problem
+        try:
+            content = json.loads(written)
+        except (ValueError, RecursionError) as problem:
             raise BesagError(f"{str(path)!r} is not a length model, which is a JSON file: {problem}") from problem
         if not isinstance(content, dict) or content.get("kind") != KIND:
             raise BesagError(f'{str(path)!r} is JSON, but not a length model: it does not say "kind": {KIND!r}')
@@ -115,12 +118,15 @@ class LengthModel:
 
     @classmethod
     def _from_json(cls, content: dict[str, Any]) -> LengthModel:
-        counts = {_checked(int(n)): operator.index(count) for n, count in content["counts"].items()}
-        numbers = {name: float(content[name]) for name in ("alpha", "shape", "mean")}
+        counts = {
+            whole_number(int(n), "n", most=MOST_SAVED): whole_number(count, "count", most=MOST_SAVED)
+            for n, count in content["counts"].items()
+        }
+        numbers = {name: number(content[name], name) for name in ("alpha", "shape", "mean")}
         for name, value in numbers.items():
-            if not (0.0 < value < math.inf):
-                raise ValueError(f"{name} is {value}, not a positive number")
-        if not counts or min(counts.values()) < 1 or sum(counts.values()) != content["n_texts"]:
+            if not (1 / MOST_SAVED < value < MOST_SAVED):
+                raise ValueError(f"{name} is {value}, not a positive number that a fit can give")
+        if not counts or sum(counts.values()) != content["n_texts"]:
             raise ValueError("the counts do not add up to n_texts")
         return cls(counts, fitted_with=str(content["fitted_with"]), **numbers)
 

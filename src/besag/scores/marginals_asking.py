@@ -109,7 +109,7 @@ class _Asking:
                 yield batch
                 continue
             masked = [text.replace(MASK, vocabulary.mask_token or MASK) for text in batch]
-            for encoded in vocabulary.encode(masked, **around):
+            for encoded in vocabulary.encode(masked, **around, lenient=True):
                 yield self._plan(encoded, allowed, columns)
 
     def _plan(self, encoded: Encoded, allowed: Ints, columns: Columns) -> Plan[Marginals]:
@@ -152,13 +152,13 @@ class _Asking:
 
     def _places(self, encoded: Encoded) -> Ints:
         """(n,) in the order of the text."""
-        if self.positions is None:
+        if self.positions is None or not encoded.decodable:
             return encoded.places
         return np.array(sorted(find(self.conditionals.vocabulary, encoded.text, self.positions).positions), np.int64)
 
     def _status(self, encoded: Encoded) -> Status:
         if not len(encoded.places):
-            return Status.EMPTY
+            return Status.EMPTY if encoded.decodable else Status.UNDECODABLE
         visible = np.diff(encoded.offsets[encoded.places]).astype(bool).sum()  # the rest is blank
         return Status.UNKNOWN if encoded.unknown and encoded.unknown >= visible else Status.OK
 

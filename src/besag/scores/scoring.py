@@ -138,7 +138,9 @@ class Scoring:
             words = self.words if isinstance(self.words, str) else self.words[here]
             prefix, suffix = (part if isinstance(part, str) else part[here] for part in (self.prefix, self.suffix))
             shapes: dict[tuple[Status, int, bytes], dict[int, Encoded]] = {}
-            for text in encode(batch, words=words, prefix=prefix, suffix=suffix, separator=self.separator):
+            for text in encode(
+                batch, words=words, prefix=prefix, suffix=suffix, separator=self.separator, lenient=True
+            ):
                 shape = self._status(text), len(text.ids), text.places.tobytes()
                 shapes.setdefault(shape, {})[next(numbers)] = text
             for (status, length, _), alike in shapes.items():
@@ -159,7 +161,7 @@ class Scoring:
 
     def _status(self, text: Encoded) -> Status:
         if not len(text.places):
-            return Status.EMPTY
+            return Status.EMPTY if text.decodable else Status.UNDECODABLE
         if text.unknown and text.unknown >= np.diff(text.offsets[text.places]).astype(bool).sum():  # the rest is blank
             return Status.UNKNOWN
         return Status.MASK if self.conditionals.vocabulary.mask_id in text.ids[text.places].tolist() else Status.OK

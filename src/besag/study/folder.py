@@ -104,7 +104,8 @@ class Folder:
         """So many rows are done, and stay; a study that goes on is given the state of now."""
         assert self._rows is not None, "begin first"
         self._rows.size()  # on disk, before the note says so
-        text = json.dumps({**self._known, DONE: {"rows": rows, "state": state}}, indent=2, ensure_ascii=False)
+        noted = {**self._known, DONE: {"rows": rows, "state": state}}
+        text = json.dumps(noted, indent=2)  # in ASCII: names of files may hold what is no text
         write_whole(self.path / SETTINGS, text + "\n")
 
     def close(self) -> None:

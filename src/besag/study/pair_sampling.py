@@ -79,7 +79,7 @@ def sample_pairs(
     within = sys.maxsize if max_length is None else max_length - int(encoded.special.sum())  # text tokens at a time
     status = Status.SHORT
     if encoded.special.all():
-        status = Status.EMPTY
+        status = Status.EMPTY if encoded.decodable else Status.UNDECODABLE
     elif mask_id is not None and bool((encoded.ids == mask_id).any()):
         status, eligible = Status.MASK, np.zeros_like(eligible)
     pairs: list[Pair] = []

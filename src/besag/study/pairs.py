@@ -116,7 +116,7 @@ def _drawn(
     ordinary = asking.outcome_ids(conditionals, "text")
     number, remaining = 0, iter(texts)
     while batch := list(islice(remaining, TEXTS)):
-        for encoded in vocabulary.encode(batch):
+        for encoded in vocabulary.encode(batch, lenient=True):
             number += 1
             for pair in sample_pairs(
                 encoded, number, kinds, per_text=per_text, seed=seed, ordinary=ordinary,

@@ -6,6 +6,7 @@ import io
 import json
 import lzma
 import sys
+import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -44,6 +45,7 @@ def test_without_empty_lines_each_line_is_a_document(tmp_path: Path, content: st
 
 def test_the_layout_is_decided_on_the_beginning_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "LOOK_AHEAD", 5)
+    monkeypatch.setattr(sources, "LINE", 0)
     assert texts(whole(write(tmp_path / "a.txt", "abc\ndef\n\nghi"))) == ["abc", "def", "ghi"]
     assert texts(whole(write(tmp_path / "b.txt", "abc\n\ndef\nghi"))) == ["abc", "def\nghi"]
 
@@ -89,8 +91,8 @@ def test_json_lines_with_spans(tmp_path: Path) -> None:
         ('{"text": "abc", "spans": [["a", 1], [0, 2]]}', r"\['a', 1\] is no \[start, end\]"),
         ('{"text": "abc", "spans": [[0, 1.5]]}', r"\[0, 1\.5\] is no"),
         ('{"text": "abc", "spans": [[true, 2]]}', r"\[True, 2\] is no"),
-        ("[" * 100_000, "nested too deep"),
-        ('{"text": "a\\ud800"}', "line 2: the text holds half a surrogate pair"),
+        ("[" * 100_000, "nested more than 100 deep"),
+        ('{"text": "a\\ud800"}', "line 2: 'text' holds half a surrogate pair"),
     ],
 )
 def test_bad_rows_are_named(tmp_path: Path, row: str, message: str) -> None:
@@ -228,8 +230,21 @@ def test_invalid_utf8_is_told_with_its_position(tmp_path: Path) -> None:
     packed = write(tmp_path / "b.txt.xz", lzma.compress(b"ok\n\x80"))
     with pytest.raises(BesagError, match=r"line 2, byte 1 \(0x80\) is not UTF-8"):
         texts(whole(packed))
-    with pytest.raises(BesagError, match="may be UTF-16"):
+    with pytest.raises(BesagError, match="begins like UTF-16"):
         texts(whole(write(tmp_path / "c.txt", "a text".encode("utf-16"))))
+
+
+def test_endless_empty_lines_and_documents_take_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "LONGEST", 10_000)
+    file = write(tmp_path / "a.txt.gz", gzip.compress(b"\n" * 300_000 + b"one\n" + b"\n" * 300_000 + b"two\n"))
+    tracemalloc.start()
+    assert texts(whole(file)) == ["one", "two"]
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 10_000_000  # a line in a list takes a hundred bytes
+    file = write(tmp_path / "b.txt.gz", gzip.compress(b"title\n\n" + b"a line of text\n" * 1000))
+    with pytest.raises(BesagError, match="the document that begins in line 3 has more than"):
+        texts(whole(file))
 
 
 def test_missing_files(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ class Augmenting:
         plans = (
             _Copy(self, conditionals, refill, centre, encoded, words, at, copy).plan()
             for at, text in enumerate(texts, first)
-            for encoded in [read(conditionals.vocabulary, text)]
+            for encoded in [read(conditionals.vocabulary, text, lenient=True)]
             for words in [movable(conditionals, text, encoded, self.keep)]
             for copy in range(self.copies)
         )
@@ -195,7 +195,8 @@ class _Copy:
         """Why nothing can be changed in this text, if so."""
         limit = self.conditionals.max_length
         if not len(self.encoded.places):
-            return Status.EMPTY, "the text is empty"
+            status = Status.EMPTY if self.encoded.decodable else Status.UNDECODABLE
+            return status, status.sentence
         if limit is not None and len(self.encoded.ids) > limit:
             return Status.LONG, f"the text has {len(self.encoded.ids)} tokens, and the model sees {limit}"
         return None if self.words else (Status.FIXED, "no word of it may change")
@@ -329,6 +330,8 @@ def movable(conditionals: Conditionals, text: str, encoded: Encoded, keep: Seque
     Tokens with a letter or a digit (of an exact law all of them), in a word without special or unknown tokens, no part
     of which is to be kept. What is to be kept is named for many texts, so one that does not have it is no mistake.
     """
+    if not encoded.decodable:
+        return []
     kept = np.isin(encoded.ids, [*conditionals.vocabulary.special_ids]) | encoded.special
     where = TokenisedText.of(conditionals.vocabulary, text, encoded)
     kept[list(tokens_of(all_places(where, keep, name="keep", missing=True)))] = True

@@ -29,6 +29,8 @@ from besag.training.data.rows import from_dataset, from_rows
 from besag.training.recipe import Data
 
 LOOK_AHEAD = 1 << 24  # bytes
+LINE = 100  # bytes that a line held in memory takes beside its characters
+LONGEST = 1 << 26  # characters of a document: a small packed file can unpack to one that no memory holds
 SMALL = 1 << 23  # bytes of files that are read twice without a thought
 STDIN = "-"
 
@@ -163,10 +165,11 @@ def _texts(source: Iterator[Line], name: str) -> Iterator[Document]:
     ahead: list[Line] = []
     seen, gap, parted = 0, False, False
     for number, text in source:
-        ahead.append((number, text))
+        if text.strip() or (seen and not gap):  # of empty lines in a row one will do, and none at the start
+            ahead.append((number, text))
         if text.strip():
             parted = gap  # an empty line between two that are not
-            seen += len(text)
+            seen += len(text) + LINE
         else:
             gap = seen > 0
         if parted or seen > LOOK_AHEAD:
@@ -183,14 +186,20 @@ def _texts(source: Iterator[Line], name: str) -> Iterator[Document]:
                 yield Document(text, None, f"{_said(name)}, line {number}")
         return
     block: list[str] = []
-    first = 1
+    first, size = 1, 0
     for number, text in all_lines():
         if text.strip():
             first = first if block else number
             block.append(text)
+            size += len(text) + LINE
+            if size > LONGEST:
+                raise BesagError(
+                    f"{_said(name)}: the document that begins in line {first} has more than {LONGEST >> 20} MiB. An "
+                    "empty line ends a document; a file without any has one document a line"
+                )
         elif block:
             yield Document("\n".join(block), None, f"{_said(name)}, line {first}")
-            block = []
+            block, size = [], 0
     if block:
         yield Document("\n".join(block), None, f"{_said(name)}, line {first}")
 
