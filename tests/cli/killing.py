@@ -89,7 +89,7 @@ TARGETS = (
     ),
     Target(
         "eval",
-        ("eval", "minimal-pairs", "pairs.tsv", "--quiet", "--per", "pair", "-o", "out.tsv"),
+        ("eval", "minimal-pairs", "pairs.tsv", "--no-header", "--quiet", "--per", "pair", "-o", "out.tsv"),
         ("out.tsv",), "out.tsv.items.progress",
     ),
 )  # fmt: skip
@@ -152,6 +152,14 @@ def _no_picture(self: object) -> Any:
     from matplotlib.figure import Figure
 
     return Figure((1, 1))
+
+
+def wait(process: int, until: Callable[[], object]) -> None:
+    """For something that a process does while it runs."""
+    while not until():
+        ended = os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        assert ended is None or until(), "it has ended without"
+        time.sleep(0.001)
 
 
 def end(process: int) -> int:

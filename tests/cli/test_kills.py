@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -91,8 +90,7 @@ def test_two_processes_on_one_output(tmp_path: Path, target: Target) -> None:
     folder = killing.inputs(tmp_path / "two")
     first = killing.start(folder, *target.command)
     try:
-        while not any(path.stat().st_size for path in folder.rglob("*.lock")):
-            time.sleep(0.001)
+        killing.wait(first, lambda: any(path.stat().st_size for path in folder.rglob("*.lock")))
         os.kill(first, signal.SIGSTOP)  # in the middle of its work
         assert killing.run(folder, *target.command, *target.again) == 2
         assert f"is being written by another process (process {first} on " in (tmp_path / "stderr").read_text()
@@ -136,8 +134,7 @@ def test_sigterm_says_how_to_go_on(tmp_path: Path, target: Target) -> None:
     process = killing.start(folder, *target.command)
     rows = folder / (target.results[0] if target.name != "eval" else "out.tsv.items.progress")
     rows = folder / "out.parquet.progress" if target.name == "score parquet" else rows
-    while not (rows.exists() and rows.stat().st_size):
-        time.sleep(0.001)
+    killing.wait(process, lambda: rows.exists() and rows.stat().st_size)
     os.kill(process, signal.SIGTERM)
     assert killing.end(process) == 143
     said = (tmp_path / "stderr").read_text()

@@ -110,6 +110,14 @@ def test_a_torn_study_json_does_not_block_its_folder(written, left):
         assert going_on(written, seed=1) == (0, None)
 
 
+@pytest.mark.parametrize("left", [[], [".lock"], [".lock", ".study-draft-0123abcd.json"]])
+def test_a_kill_before_the_first_note_does_not_block_the_folder(tmp_path, left):
+    for name in left:
+        (tmp_path / name).touch()
+    assert going_on(tmp_path) == (0, None)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["pairs.jsonl", "study.json"]
+
+
 def test_rows_that_are_gone_are_told(written):
     (written / "pairs.jsonl").write_text("")
     with pytest.raises(BesagError, match="has lost rows: 3 of it were done, and there are 0"):

@@ -36,6 +36,7 @@ from besag.study.report import Report
 KIND = "besag pair study"
 SETTINGS, ROWS, PICTURE, DONE = "study.json", "pairs.jsonl", "nll-by-distance.png", "done"
 WRITTEN = (SETTINGS, ROWS, PICTURE, "pairs.parquet", "table.tsv", "differences.tsv")
+DRAFT = ".study-draft-"  # of study.json, left by a process that was killed
 NOTED = ("kind", "file", DONE)  # told, but no reason to refuse
 
 
@@ -90,8 +91,8 @@ class Folder:
         if done["rows"]:
             self._rows.keep(self._end_of(done["rows"]))
         self._known = {"kind": KIND, **settings}
+        self.note(done["rows"], done["state"])  # before there is a row, so that rows are always somebody's
         self._rows.append(b"")  # cut off
-        self.note(done["rows"], done["state"])
         return done["rows"], done["state"]
 
     def append(self, row: PairRow) -> None:
@@ -176,8 +177,9 @@ class Folder:
             )
 
     def _refuse_files_of_others(self) -> None:
-        there = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
-        if there - {LOCK} and (SETTINGS not in there or self._is_anothers(there)):
+        names = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
+        there = {name for name in names if name != LOCK and not name.startswith(DRAFT)}
+        if there and (SETTINGS not in there or self._is_anothers(there)):
             raise BesagError(
                 f"{str(self.path)!r} holds files, and none is the {SETTINGS} of a study: name another folder"
             )
