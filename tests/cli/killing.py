@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -138,6 +139,7 @@ def _become(folder: Path, command: tuple[str, ...]) -> None:
     streams = (os.fdopen(at, "w" if at else "r", buffering=1, closefd=False) for at in range(3))
     sys.stdin, sys.stdout, sys.stderr = streams
     sys.argv = ["besag", *command]
+    warnings.resetwarnings()  # the tests make errors of them
     for one in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(one, signal.default_int_handler if one == signal.SIGINT else signal.SIG_DFL)
     lm = model()
