@@ -347,7 +347,7 @@ def test_a_plan_that_fails_is_heard_and_the_others_are_closed():
 
 
 def test_batch_tokens_must_be_positive():
-    with pytest.raises(BesagError, match="at least 1, not 0"):
+    with pytest.raises(BesagError, match="batch_tokens=0: give a whole number, at least 1"):
         Engine(Arbitrary(3), batch_tokens=0)
 
 

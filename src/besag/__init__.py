@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from besag.study.report import Report
     from besag.train_model import TrainingResult, train
     from besag.training.collator import MaskingCollator
+    from besag.training.data.statistics import masking_statistics
     from besag.training.recipe import Recipe
     from besag.training.tokenizer import train_tokenizer
 
@@ -75,6 +76,7 @@ _HOMES = {
     "Word": "besag.constraints",
     "corpus": "besag.scores.corpora",
     "load": "besag.language_model",
+    "masking_statistics": "besag.training.data.statistics",
     "minimal_pairs": "besag.evaluation.minimal_pairs",
     "overlap": "besag.evaluation.overlap",
     "train": "besag.train_model",
@@ -86,7 +88,7 @@ __all__ = [
     "Edited", "Fill", "Forbidden", "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "Marginals",
     "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "Predicate", "Recipe",
     "Rectangles", "Report", "Required", "Score", "Solutions", "Table", "TrainingResult", "Word", "corpus", "load",
-    "minimal_pairs", "overlap", "train", "train_tokenizer",
+    "masking_statistics", "minimal_pairs", "overlap", "train", "train_tokenizer",
 ]  # fmt: skip
 
 

@@ -3,17 +3,24 @@
 Sequences are cut into even batches near a budget of tokens, their asked rows pass through the head in chunks of a fixed
 size, and what is kept of a chunk stays on the device until somebody fetches it. The budget on CUDA is found from what a
 first batch takes; wherever memory runs out, batches are halved.
+
+One network answers one batch at a time, whoever asks: a recorded graph writes into the same memory at each replay. So
+every batch runs behind a lock, from the forward pass until what is kept of it is a copy of its own. Nobody holds it
+between two batches: an iterator that waits for its reader, or is never read on, stands in nobody's way.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from besag.checks import whole_number
 from besag.conditionals.contract import Conditionals, Questions
 from besag.errors import BesagError
 from besag.hardware import send
@@ -23,13 +30,37 @@ CPU_TOKENS = 4096  # larger batches fall out of the cache without running faster
 CUDA_FIRST_TOKENS, CUDA_MOST_TOKENS = 16_384, 131_072  # the first batch measures memory; past the last nothing is won
 HEAD_BYTES = {"cpu": 2**26, "cuda": 2**30, "mps": 2**28}  # logits in memory at a time
 
+MOST_BATCH_TOKENS = 2**31  # beyond, no index of torch would reach
+
+_PROCESS = threading.RLock()
+_LOCKS: WeakKeyDictionary[object, threading.RLock] = WeakKeyDictionary()
+
+
+class NotFinite(BesagError):
+    """A model whose answer is no number: NaN, or a logit of +∞ beside which nothing is left for other tokens."""
+
+
+def lock_of(conditionals: Conditionals) -> threading.RLock:
+    """The lock of the network that answers, shared by all who ask it.
+
+    On CUDA it is one for the process: which attention kernels may run, how float32 is multiplied and that a graph is
+    being recorded are settings of the process, and the device runs one batch after the other anyway.
+    """
+    if conditionals.device.type == "cuda":
+        return _PROCESS
+    with _PROCESS:
+        try:
+            return _LOCKS.setdefault(getattr(conditionals, "model", conditionals), threading.RLock())
+        except TypeError:  # what cannot be a key
+            return _PROCESS
+
 
 class Batches:
     """Runs questions on one `Conditionals`. `batch_tokens` fixes the budget of a batch; otherwise it is found."""
 
     def __init__(self, conditionals: Conditionals, batch_tokens: int | None = None) -> None:
-        if batch_tokens is not None and batch_tokens < 1:
-            raise BesagError(f"batch_tokens must be at least 1, not {batch_tokens}")
+        if batch_tokens is not None:
+            batch_tokens = whole_number(batch_tokens, "batch_tokens", most=MOST_BATCH_TOKENS)
         self.conditionals = conditionals
         self.on_cuda = conditionals.device.type == "cuda"
         self.batch_tokens = batch_tokens or (CUDA_FIRST_TOKENS if self.on_cuda else CPU_TOKENS)
@@ -38,33 +69,46 @@ class Batches:
 
     def in_batches(self, lengths: NDArray[np.int64], run: Callable[[int, int], None]) -> None:
         """Run sequences, longest first, in even batches near the budget; smaller ones where memory runs out."""
-        count, start = len(lengths), 0
-        while start < count:
-            longest = int(lengths[start])
-            batches = max(1, round((count - start) * longest / self.batch_tokens))
-            stop = start + -(-(count - start) // batches)
-            try:
-                run(start, stop)
-                start = stop
-                continue
-            except (RuntimeError, MemoryError) as failure:
-                if not _out_of_memory(failure):
-                    raise
-                if stop - start == 1:
-                    raise BesagError(
-                        f"one sequence of {longest} tokens does not fit the memory of {self.conditionals.device}; "
-                        "use a smaller model, a lower precision or another device"
-                    ) from failure
-            self.batch_tokens, self.measured = (stop - start) // 2 * longest, True
-            if self.on_cuda:
-                torch.cuda.empty_cache()  # here, where the failure no longer holds on to what it was made of
+        start = 0
+        while start < len(lengths):
+            with lock_of(self.conditionals):
+                start = self._batch(lengths, start, run)
+
+    def _batch(self, lengths: NDArray[np.int64], start: int, run: Callable[[int, int], None]) -> int:
+        """Run a batch from `start` on and say where the next begins: there again, with less in it, if memory is out."""
+        count, longest = len(lengths), int(lengths[start])
+        batches = max(1, round((count - start) * longest / self.batch_tokens))
+        stop = start + -(-(count - start) // batches)
+        try:
+            run(start, stop)
+            return stop
+        except (RuntimeError, MemoryError) as failure:
+            if not _out_of_memory(failure):
+                raise
+            if stop - start == 1:
+                raise BesagError(
+                    f"one sequence of {longest} tokens does not fit the memory of {self.conditionals.device}; "
+                    "use a smaller model, a lower precision or another device"
+                ) from failure
+        self.batch_tokens, self.measured = (stop - start) // 2 * longest, True
+        if self.on_cuda:
+            torch.cuda.empty_cache()  # here, where the failure no longer holds on to what it was made of
+        return start
 
     @torch.inference_mode()
     def forward(
         self, asked: Questions, reduce: tuple[Reduction, ...], start: int, stop: int, length: int
-    ) -> Iterator[tuple[slice, dict[str, Tensor]]]:
-        """Sequences start … stop through the network, their asked rows through the head in chunks of asks."""
+    ) -> Iterator[tuple[slice, dict[str, Tensor], Tensor]]:
+        """Sequences start … stop through the network, their asked rows through the head in chunks of asks.
+
+        Yields which asks these are, what is kept of them, and whether each was answered with numbers, (m,) bool.
+        """
         network = self.conditionals
+        if network.max_length is not None and length > network.max_length:
+            raise BesagError(
+                f"a sequence of {length:,} tokens was asked, and {network.name!r} sees {network.max_length:,} at a "
+                "time: give a shorter text"
+            )
         first, last = np.searchsorted(asked.row.numpy(), [start, stop]).tolist()
         if first == last:
             return  # nobody asks about them
@@ -90,15 +134,17 @@ class Batches:
             low, high = int(which[ask.start]), int(which[ask.stop - 1]) + 1
             logits = network.head(rows[low:high])  # (h, V)
             logits = logits if logits.dtype == torch.float64 else logits.float()
+            normaliser = torch.logsumexp(logits, -1)  # finite exactly where no logit is NaN or +∞, nor all are −∞
             chunk = Chunk(
                 logits=logits,
-                normaliser=torch.logsumexp(logits, -1),
+                normaliser=normaliser,
                 which=look[ask] - low,
                 target=None if target is None else aim[ask],
                 uniform=None if asked.uniform is None else asked.uniform[first:last][ask],
                 asks=slice(first + ask.start, first + ask.stop),
             )
-            yield chunk.asks, {key: value for reduction in reduce for key, value in reduction(chunk).items()}
+            kept = {key: value for reduction in reduce for key, value in reduction(chunk).items()}
+            yield chunk.asks, kept, chunk.per_ask(normaliser.isfinite())
         if measures:
             self._measure((stop - start) * length, before)
 
@@ -128,11 +174,11 @@ class Batches:
             return host.copy_(tensor, non_blocking=True)
         return tensor.cpu()
 
-    def nan(self) -> BesagError:
+    def not_finite(self) -> NotFinite:
         network = self.conditionals
-        return BesagError(
-            f"{network.name!r} answered with NaN in {network.dtype}: its weights are broken or overflow this "
-            "precision (try dtype='float32')"
+        return NotFinite(
+            f"{network.name!r} answered with NaN or infinity in {network.dtype}: its weights are broken or overflow "
+            "this precision (try dtype='float32')"
         )
 
 

@@ -5,7 +5,7 @@ Knows nothing of networks or devices. The engine puts requests in and takes out 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -55,8 +55,15 @@ class Asker(Generic[T]):
 
     def advance(self, answers: Answers | None) -> Request | None:
         """Send answers (None: begin) and return the next request, or None when the plan has returned its result."""
+        return self._on(lambda: next(self.plan) if answers is None else self.plan.send(answers))
+
+    def fail(self, why: Exception) -> Request | None:
+        """Raise in the plan what its answers failed by. It may go on with another request; otherwise it is raised."""
+        return self._on(lambda: self.plan.throw(why))
+
+    def _on(self, step: Callable[[], Request]) -> Request | None:
         try:
-            request = next(self.plan) if answers is None else self.plan.send(answers)
+            request = step()
             while not len(request.row):
                 request = self.plan.send({})  # nothing asked, nothing answered
             return request
@@ -80,18 +87,29 @@ class Group(NamedTuple):
     asks: list[_Ask]
     order: NDArray[np.int64]  # (M,) where each sorted ask stood before
 
-    def hand_out(self, answers: Answers) -> list[tuple[Asker[Any], Request | None]]:
-        """Give every asker its share, in the order it asked; return what they ask next."""
-        unsorted = dict(answers)
-        if bool((np.diff(self.order) < 0).any()):  # otherwise nothing was moved, and whole rows are dear to copy
-            for key, values in answers.items():
-                unsorted[key] = np.empty_like(values)
-                unsorted[key][self.order] = values
+    def hand_out(
+        self, answers: Answers, sound: NDArray[np.bool_], why: Exception
+    ) -> list[tuple[Asker[Any], Request | None]]:
+        """Give every asker its share, in the order it asked; return what they ask next.
+
+        Where one of its asks, (M,), was not answered by numbers, an asker is told `why` instead.
+        """
+        moved = bool((np.diff(self.order) < 0).any())  # otherwise nothing is: whole rows are dear to copy
+
+        def unsorted(values: NDArray[Any]) -> NDArray[Any]:
+            if not moved:
+                return values
+            back = np.empty_like(values)
+            back[self.order] = values
+            return back
+
+        answers, sound = {key: unsorted(values) for key, values in answers.items()}, unsorted(sound)
         asked, start = [], 0
         for ask in self.asks:
             stop = start + len(ask.row)
-            share = {key: values[start:stop] for key, values in unsorted.items()}
-            asked.append((ask.asker, ask.asker.advance(share)))
+            share = {key: values[start:stop] for key, values in answers.items()}
+            request = ask.asker.advance(share) if sound[start:stop].all() else ask.asker.fail(why)
+            asked.append((ask.asker, request))
             start = stop
         return asked
 

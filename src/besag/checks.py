@@ -20,6 +20,16 @@ def is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+# What one request may ask for: no honest one comes near, and beyond it would not end, or not fit.
+MOST_CHAINS = 2**20
+MOST_STEPS = 10**8  # of a chain; also where nothing but time is spent
+MOST_LENGTH = 2**17  # tokens of a text from nothing
+MOST_PLACES = 2**20  # of a block, a group or a window
+MOST_CANDIDATES = 1024  # tokens of each of two places, of which a table is made for every chain
+MOST_MINORS = 10**5
+MOST_COPIES = 2**16  # of a text
+
+
 def whole_number(value: object, name: str, least: int = 1, right: str = "", most: int | None = None) -> int:
     """The value as an int, or an error that quotes it; `right` says what would be right, where that is a sentence.
 

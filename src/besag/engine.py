@@ -9,9 +9,10 @@ back in the asker's order, from a bounded number of plans in the air, so an endl
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -47,6 +48,7 @@ class _Flight(NamedTuple):
 
     group: Group
     parts: list[dict[str, Tensor]]
+    sound: list[Tensor]  # (m,) bool each: was it answered by numbers?
     event: torch.cuda.Event | None
 
 
@@ -59,7 +61,7 @@ class Engine(Batches):
         super().__init__(conditionals, batch_tokens)
         self.progress = progress
         self.steady = False  # groups depend on what is asked alone, not on how fast the device is: the same bytes again
-        self._doubt = torch.zeros((), dtype=torch.int32, device=conditionals.device)  # NaNs seen by `ask`
+        self._doubts: dict[int, Tensor] = {}  # by thread: answers of `ask` that were no numbers
 
     def answer(self, questions: Questions, reduce: Reduction | Sequence[Reduction]) -> Answers:
         """Answer one set of questions now."""
@@ -83,22 +85,22 @@ class Engine(Batches):
         line: deque[Asker[T]] = deque()
         work = _Work(self)
         bar = self.bar(total, "text")
-        began, tokens_before = time.perf_counter(), self.tokens_run
-        first_since = self.tokens_run  # how long the first in line has been the first, in tokens
+        began = time.perf_counter()
+        first_since = 0  # how long the first in line has been the first, in tokens
 
         def finished() -> Iterator[T]:
             nonlocal first_since
             while line and line[0].done:
                 result = cast(T, line.popleft().result)
-                first_since = self.tokens_run
-                rate = (self.tokens_run - tokens_before) / max(time.perf_counter() - began, 1e-9)
+                first_since = work.tokens
+                rate = work.tokens / max(time.perf_counter() - began, 1e-9)
                 bar.set_postfix_str(f"{rate:,.0f} tokens/s", refresh=False)
                 bar.update(size(result))
                 yield result
 
         def too_long() -> bool:
             """Are too many questions waiting, too many plans, or has the first in line waited while others ran?"""
-            waited = self.tokens_run - first_since
+            waited = work.tokens - first_since
             return (
                 work.pool.load > WINDOW * self.batch_tokens
                 or len(line) >= MOST_IN_LINE
@@ -139,69 +141,74 @@ class Engine(Batches):
         questions = _sorted(questions)
         count, length = questions.ids.shape
         bar = self.bar(count, "sequence")
-        sums = torch.zeros((), dtype=torch.float32, device=self.conditionals.device)  # NaN as soon as one number is
+        doubt = torch.zeros((), dtype=torch.int32, device=self.conditionals.device)
 
         def run(start: int, stop: int) -> None:
-            for asks, kept in self.forward(questions, wanted, start, stop, length):
+            for asks, kept, sound in self.forward(questions, wanted, start, stop, length):
                 take(asks, kept)
-                for value in kept.values():
-                    if value.is_floating_point():
-                        sums.add_(value.sum())
+                _note(doubt, kept, sound)
             bar.update(stop - start)
 
         try:
             self.in_batches(np.full(count, length), run)
         finally:
             bar.close()
-        if bool(sums.isnan()):
-            raise self.nan()
+        if bool(doubt):
+            raise self.not_finite()
 
     def ask(self, questions: Questions, reduce: Reduction | Sequence[Reduction]) -> dict[str, Tensor]:
         """Answer questions of one length, asks sorted by sequence, and leave the answers where the network is.
 
         For steps of a chain: nothing is pooled or shared, nothing waits for the device, no bar is shown. Whether an
-        answer was NaN is found out by `check`.
+        answer was no number is found out by `check`, in the thread that asked.
         """
         wanted = tuple(reduce) if isinstance(reduce, Sequence) else (reduce,)
         questions = _sorted(questions)
         count, length = questions.ids.shape
         answers: dict[str, Tensor] = {}
+        thread = threading.get_ident()
+        if thread not in self._doubts:
+            self._doubts[thread] = torch.zeros((), dtype=torch.int32, device=self.conditionals.device)
+        doubt = self._doubts[thread]
 
         def run(start: int, stop: int) -> None:
-            for asks, kept in self.forward(questions, wanted, start, stop, length):
+            for asks, kept, sound in self.forward(questions, wanted, start, stop, length):
                 for key, value in kept.items():
                     if len(value) == len(questions.row):  # all at once: no copy
                         answers[key] = value
                     else:
                         whole = answers.setdefault(key, value.new_empty(len(questions.row), *value.shape[1:]))
                         whole[asks] = value
-                    if value.is_floating_point():
-                        self._doubt.add_(value.isnan().any())
+                _note(doubt, kept, sound)
 
         self.in_batches(np.full(count, length), run)
         return answers
 
     def check(self) -> None:
-        """Refuse to go on if anything answered by `ask` since the last check was NaN."""
-        doubtful = bool(self._doubt)
-        self._doubt.zero_()
-        if doubtful:
-            raise self.nan()
+        """Refuse to go on if anything that `ask` answered this thread since its last check was no number."""
+        doubt = self._doubts.pop(threading.get_ident(), None)
+        if doubt is not None and bool(doubt):
+            raise self.not_finite()
 
     def launch(self, group: Group) -> _Flight:
         """Run a group and start its answers on the way to the host."""
         parts: list[dict[str, Tensor]] = []
+        sounds: list[Tensor] = []
 
         def run(start: int, stop: int) -> None:
             chunks = self.forward(group.questions, group.reduce, start, stop, int(group.lengths[start]))
-            parts.extend([{key: self.fetch(value) for key, value in kept.items()} for _, kept in chunks])
+            fetched = [
+                ({key: self.fetch(value) for key, value in kept.items()}, self.fetch(s)) for _, kept, s in chunks
+            ]
+            parts.extend(kept for kept, _ in fetched)  # all of a batch, or none: it may run again in smaller ones
+            sounds.extend(sound for _, sound in fetched)
 
         self.in_batches(group.lengths, run)
         event = None
         if self.on_cuda:
             event = torch.cuda.Event()  # type: ignore[no-untyped-call]
             event.record()
-        return _Flight(group, parts, event)
+        return _Flight(group, parts, sounds, event)
 
     def bar(self, total: int | None, unit: str) -> tqdm[Any]:
         """A progress bar on stderr, where one is wanted: close it."""
@@ -217,6 +224,14 @@ def _sorted(questions: Questions) -> Questions:
     return questions
 
 
+def _note(doubt: Tensor, kept: Mapping[str, Tensor], sound: Tensor) -> None:
+    """Count, on the device, what was answered by no number."""
+    doubt.add_(~sound.all())
+    for value in kept.values():
+        if value.is_floating_point():
+            doubt.add_(value.isnan().any())
+
+
 class _Work:
     """What one run has waiting in buckets and in the air."""
 
@@ -224,6 +239,7 @@ class _Work:
         self.engine = engine
         self.pool = Pool(engine.conditionals.pads, engine.conditionals.vocabulary.pad_id or 0)
         self.flights: deque[_Flight] = deque()
+        self.tokens = 0  # that it has run, whatever others run meanwhile
 
     def add(self, asker: Asker[T], request: Request | None) -> None:
         """Queue a request; run buckets for as long as one of them fills a batch."""
@@ -260,18 +276,23 @@ class _Work:
     def _run(self, keys: list[Key]) -> list[Key | None]:
         if not keys:
             return []
-        self.flights.append(self.engine.launch(self.pool.take(keys)))
+        group = self.pool.take(keys)
+        self.tokens += int(group.lengths.sum())
+        self.flights.append(self.engine.launch(group))
         return self._land(IN_THE_AIR if self.engine.on_cuda else 0)
 
     def _land(self, in_the_air: int) -> list[Key | None]:
         """Hand out the answers of all but the last flights and queue what is asked next; return the buckets touched."""
         touched: list[Key | None] = []
         while len(self.flights) > in_the_air:
-            group, parts, event = self.flights.popleft()
+            group, parts, sounds, event = self.flights.popleft()
             if event is not None:
                 event.synchronize()
             answers = {key: torch.cat([part[key] for part in parts]).numpy() for key in parts[0]}
-            if any(values.dtype.kind == "f" and np.isnan(values).any() for values in answers.values()):
-                raise self.engine.nan()
-            touched += [self.pool.put(asker, request) for asker, request in group.hand_out(answers)]
+            sound = torch.cat(sounds).numpy()
+            for values in answers.values():
+                if values.dtype.kind == "f" and np.isnan(values).any():
+                    sound = sound & ~np.isnan(values.reshape(len(values), -1)).any(1)
+            asked = group.hand_out(answers, sound, self.engine.not_finite())
+            touched += [self.pool.put(asker, request) for asker, request in asked]
         return touched

@@ -35,10 +35,11 @@ if TYPE_CHECKING:  # a room is entered with the first verb that needs it: scorin
     from besag.samplers.editing.rewrite import Changes
     from besag.samplers.normalising import Normalised
     from besag.samplers.sampling import Watch
+    from besag.scores.beside import Contexts
     from besag.scores.marginals import Marginals
     from besag.scores.marginals_asking import Named
     from besag.study.report import Report
-    from besag.vocabulary import Context, WordPolicy
+    from besag.vocabulary import WordPolicy
 
 
 def load(
@@ -135,8 +136,8 @@ class LanguageModel:
         method: str | Method = "pll",
         *,
         words: WordPolicy = "tokenizer",
-        prefix: Context = "",
-        suffix: Context = "",
+        prefix: Contexts = "",
+        suffix: Contexts = "",
         separator: str = " ",
         base: str | float = "e",
         rank: bool = False,
@@ -151,7 +152,8 @@ class LanguageModel:
             texts: a text, a list of texts, or any other iterable, which is streamed.
             method: "pll", "word_l2r", "whole_word", "chain", "ag_chain", "elbo", "unmasked" or "causal".
             words: what a word is: "tokenizer", "whitespace", or spans of characters.
-            prefix: shown before the text and not scored, one for all texts or a list: the score is conditional on it.
+            prefix: shown before the text and not scored, one for all texts or one for each, of a stream as a stream:
+                the score is conditional on it. A text whose prefix is None has the status "no context".
             suffix: shown after the text and not scored.
             separator: what stands between a text and its prefix and suffix.
             base: of the logarithm: "e" (nats), 2 (bits) or 10.
@@ -290,8 +292,8 @@ class LanguageModel:
             method: a construction ("ag", "mlm", "order", "mrf", "mrf_local", "hcb", "stationary"); more than two places
                 know "ag" only.
             outcomes: "text", or "all" to let special tokens stand there, too.
-            candidates: how many of the likeliest tokens may stand at a place, "all", or a list of words for each place.
-                "auto" takes all where that is cheap, else the likeliest few hundred.
+            candidates: how many of the likeliest tokens may stand at a place, "all", or a list of words (or token ids)
+                for each place. "auto" takes all where that is cheap, else the likeliest few hundred.
             gold: the tokens to measure the joint on, where the text has none of its own.
             options: of the construction.
 
@@ -419,7 +421,7 @@ class LanguageModel:
         Args:
             texts: a text or several.
             options: `copies` (1), `share` of words (0.3), `rounds`, `together`, `keep`, `similarity` (0.9), `measure`,
-                `other`, `seed`, and `temperature`, `top_k`, `top_p`.
+                `other`, `distinct`, `seed`, and `temperature`, `top_k`, `top_p`.
 
         Returns:
             An `Augmentation`, one row a copy.

@@ -10,17 +10,17 @@ monitor each count from 128): they never draw for the same thing, and to renumbe
 
 from __future__ import annotations
 
-import operator
 from enum import IntEnum, unique
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 
 _MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _KEY_STEPS = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+LEAST_SEED, MOST_SEED = -(2**63), 2**64 - 1
 _LOW, _WORD = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
@@ -35,14 +35,19 @@ def philox(key: tuple[int, int], counter: tuple[Any, Any, Any, Any]) -> list[NDA
     return [c0, c1, c2, c3]
 
 
+def whole_seed(seed: object) -> int:
+    """A seed, if it is one: beyond 64 bits two of them would be the same."""
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if not whole or not LEAST_SEED <= int(seed) <= MOST_SEED:  # type: ignore[call-overload]
+        raise BesagError(f"seed={quoted(seed)}: give a whole number{' of at most 64 bits' if whole else ''}")
+    return int(seed)  # type: ignore[call-overload,no-any-return]
+
+
 def uniform(seed: int, *counters: ArrayLike) -> NDArray[np.float64]:
     """Numbers in the open interval (0, 1), one for each point of the (at most four) broadcast counters below 2**32."""
     if not 1 <= len(counters) <= 4:
         raise ValueError(f"noise takes one to four counters, not {len(counters)}")
-    try:
-        seed = operator.index(seed) & ((1 << 64) - 1)
-    except TypeError:
-        raise BesagError(f"seed={seed!r}: give a whole number") from None
+    seed = whole_seed(seed) & MOST_SEED
     words = np.broadcast_arrays(*(np.asarray(c, dtype=np.uint64) & _LOW for c in counters))
     padded: Any = (*words, *[np.zeros_like(words[0])] * (4 - len(words)))
     first, second, _, _ = philox((seed & 0xFFFFFFFF, seed >> 32), padded)
@@ -131,7 +136,9 @@ class Training(IntEnum):
     LATE_MASK_SHARE = 83
     ELECTRA_DRAW = 84
     ELECTRA_WEIGHTS = 85
-    COMPATIBLE = 144
+    COMPATIBLE = 144  # which passages pay
+    COMPATIBLE_PAIR = 145
+    COMPATIBLE_TOKEN = 146
     # data
     SHUFFLE = 96
     BATCHES = 97

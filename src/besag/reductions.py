@@ -149,7 +149,8 @@ def invert(probabilities: Tensor, uniform: Tensor) -> Tensor:
     """(m,) the token at which the running sum of each row (m, V) exceeds its share `uniform` (m,), in float64.
 
     Sums over blocks of tokens first, then within the block that is found. A token of probability 0 is never taken.
-    A row of NaN has no such token: some token is taken, and whoever asked is told of the NaN by the engine's check.
+    A row of NaN has no such token: the first is taken, which every network knows, and whoever asked is told of the NaN
+    by the engine's check.
     """
     if probabilities.device.type == "mps":  # has no float64
         return invert(probabilities.cpu(), uniform).to(probabilities.device)
@@ -163,7 +164,7 @@ def invert(probabilities: Tensor, uniform: Tensor) -> Tensor:
     inside = padded.gather(1, block[:, :, None].expand(-1, -1, BLOCK))[:, 0].cumsum(-1)  # (m, BLOCK)
     rest = _below(height - before, inside[:, -1])
     token = block[:, 0] * BLOCK + torch.searchsorted(inside, rest[:, None], right=True)[:, 0]
-    return token.clamp(max=width - 1)
+    return token.clamp(max=width - 1).where(ends[:, -1] > 0, 0)
 
 
 def _below(height: Tensor, total: Tensor) -> Tensor:

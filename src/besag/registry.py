@@ -216,6 +216,10 @@ class Registry(dict[str, K]):
     def options(self, name: str) -> list[str]:
         return [one.name for one in options(self.find(name))]
 
+    def refuse_unknown(self, verb: str, own: Iterable[str], name: str, given: Iterable[str]) -> None:
+        """A verb with arguments of its `own` hands further ones to what has this name: has either each of them?"""
+        refuse_unknown(f"{verb}() with the {self.what} {name!r}", [*own, *self.options(name)], given)
+
 
 def _check_options(kind: Any, what: str) -> None:
     """Let the constructor refuse unknown options, and values of another type, in the words that all use."""

@@ -10,6 +10,7 @@ import json
 import os
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,8 @@ def train(
         command: what the model's card says the run was begun with; if not given, the command that does the same.
 
     Returns:
-        A `TrainingResult`: the folder, the last of each number in the log, and whether the run is finished. Ctrl-C ends
-        it after its step, with a checkpoint from which `resume=True` goes on; a second Ctrl-C ends it at once.
+        A `TrainingResult`: the folder, the last of each number in the log, and whether the run is finished. Ctrl-C or
+        SIGTERM ends it after its step, with a checkpoint from which `resume=True` goes on; a second one ends it then.
 
     Examples:
         >>> _ = open("text.txt", "w").write("The cats sleep. The dogs run. " * 20)
@@ -57,7 +58,8 @@ def train(
     wanted = recipe_of(recipe, changes, output=output)
     said = _command(recipe, changes) if command is None else command
     with stoppable() as stop:
-        return carry_out(wanted, resume=resume, monitor=evaluation_of, stop=stop, command=said, quiet=quiet)
+        result = carry_out(wanted, resume=resume, monitor=evaluation_of, stop=stop, command=said, quiet=quiet)
+    return result if result.finished else replace(result, signal=stop.signal)
 
 
 def evaluation_of(built: Any) -> Any:

@@ -6,6 +6,7 @@ and scores, never truncates, and never tokenises a part of a text alone.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 Context = str | Sequence[str]
 WordPolicy = str | Sequence[Sequence[str] | Sequence[tuple[int, int]]]
 TRIED = 200  # tokens
+MOST_IDS = 2**31  # what any tokenizer can number
 POLICIES = ("tokenizer", "whitespace")
+_SETTING = threading.Lock()
 SPACE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # U+3000 is the last white space there is
 
 
@@ -129,9 +132,13 @@ class Vocabulary:
         except Exception:  # some have no token for what they do not know
             return []
 
+    def blank(self, token: str) -> bool:
+        """Is it white space and nothing else, as a lone '▁' is?"""
+        return not token.strip("▁Ġ") and not self._string(token).strip()
+
     def token(self, id: int) -> str:
         """How the tokenizer writes `id`; heads may be wider than their tokenizer, so an id beyond it says so."""
-        token = self.tokenizer.convert_ids_to_tokens(int(id)) if id >= 0 else None
+        token = self.tokenizer.convert_ids_to_tokens(int(id)) if 0 <= id < MOST_IDS else None
         if token is None or (token == self.tokenizer.unk_token and id != self.unknown_id):
             return f"<no token {int(id)}>"
         return str(token)
@@ -250,9 +257,12 @@ class Vocabulary:
 
     def _fast(self, texts: list[str]) -> _Batch:
         backend = self.tokenizer.backend_tokenizer  # itself: the wrapper copies every encoding into lists again
-        backend.no_truncation()  # a text longer than the model is no mistake: it is read in windows
-        backend.no_padding()  # (the wrapper sets both anew at each of its own calls)
-        encodings = backend.encode_batch(texts)
+        with _SETTING:  # what is set is set for all threads, and cannot be while one of them encodes
+            if backend.truncation is not None:
+                backend.no_truncation()  # a text longer than the model is no mistake: it is read in windows
+            if backend.padding is not None:
+                backend.no_padding()  # (the wrapper sets both anew at each of its own calls)
+            encodings = backend.encode_batch(texts)
         words = None
         if self.has_words:
             words = np.array([*chain.from_iterable(encoding.word_ids for encoding in encodings)], dtype=np.float64)
@@ -323,7 +333,7 @@ class _Page:
 
 def each_with(texts: Sequence[str], context: Context) -> Sequence[str]:
     """The context of each text, from one for all or one for each."""
-    if isinstance(context, str) or not isinstance(context, Sequence):  # the latter is refused with all that is no text
+    if isinstance(context, str | bytes) or not isinstance(context, Sequence):  # all but the first are refused later
         return [context] * len(texts)
     if len(context) != len(texts):
         raise BesagError(

@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 
 import pytest
+from tests import networks
 from tests.cli.conftest import Run, _embedded, column, table
 
 from besag.cli.joint import JointOptions
@@ -27,6 +28,32 @@ def expected(text: str, at: tuple[str, ...] | None = None, method: str = "ag") -
 
 
 # ---- besag joint
+
+
+def test_a_context_of_unknown_tokens_alone_is_refused(run: Run, tmp_path: Path) -> None:
+    networks.tiny("bert").save_pretrained(tmp_path)  # the embedded model writes what it does not know in bytes
+    networks.vocabulary("bert").tokenizer.save_pretrained(tmp_path)
+    for command in ("joint", "fill"):
+        result = run(command, "\u16a0 [MASK] [MASK]", "--candidates", 3, "-m", tmp_path)
+        assert result.exit_code == 2
+        assert "the whole context, 1 token, is unknown to its tokenizer" in result.stderr
+    result = run("joint", "\u16a0 [MASK] [MASK] man", "--candidates", 3, "-m", tmp_path)
+    assert result.exit_code == 0
+    assert "1 SHOWN TOKEN UNKNOWN TO THE MODEL" in result.stderr
+
+
+@pytest.mark.parametrize("many", ["0", "-1", "1e3", "nan", "9" * 9, "9" * 30, "9" * 5000])
+def test_a_number_of_candidates_that_cannot_be_is_refused(run: Run, many: str) -> None:
+    result = run("joint", MASKED, f"--candidates={many}")
+    assert result.exit_code == 2
+    assert "candidates" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--top", "--sample"])
+def test_a_number_of_rows_that_cannot_be_is_refused(run: Run, option: str) -> None:
+    for many in (0, -1, 10**9, 10**30):
+        assert option in run("joint", MASKED, option, many).stderr
 
 
 def test_rows_are_the_likeliest_pairs(run: Run) -> None:

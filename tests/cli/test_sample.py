@@ -125,6 +125,34 @@ def test_what_cannot_be_is_said_to_be_so(run: Run) -> None:
     assert "a search of its own" in result.stderr
 
 
+def test_live_without_a_terminal_is_told(run):
+    found = run("sample", "The [MASK].", "--kernel", "ordered", "--chains", 1, "--live")
+    assert found.exit_code == 0
+    assert "--live is left out: stderr is no terminal" in found.stderr
+
+
+def test_a_search_that_says_the_same_in_all_chains_says_so(run):
+    found = run("sample", "The [MASK].", "--kernel", "mask_predict", "--chains", 2)
+    assert "1 DIFFERENT TEXT IN 2 CHAINS" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--chains", 10**9), ("--steps", 10**9), ("--length", 10**9), ("--budget", 10**30), ("--top-p", "nan"),
+     ("--temperature", "inf"), ("--top-k", -1)],
+)  # fmt: skip
+def test_a_count_beyond_all_bounds_is_refused_by_its_name(run, option, value):
+    found = run("sample", "--length", 3, option, value)
+    assert found.exit_code != 0
+    assert option.strip("-").replace("-", "_") in found.stderr.replace("-", "_")
+
+
+def test_the_smallest_share_takes_the_likeliest_token(run):
+    found = run("sample", "She was born in the United [MASK].", "-k", "ordered", "-c", 3, "--top-p", "1e-300")
+    assert found.exit_code == 0
+    assert found.stdout.count("United States.") == 3
+
+
 def test_what_is_watched_is_shown_as_text() -> None:
     """Neither markup of rich nor escape sequences in a text are acted on."""
     from rich.console import Console

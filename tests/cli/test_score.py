@@ -10,9 +10,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from tests import networks
-from tests.cli.conftest import Run, column, table
+from tests.cli.conftest import Run, column, put, table
 
 import besag
+from besag.files import progress
+from besag.files.progress import Resumable
 
 A, B = "The cats sleep.", "The cats sleeps."
 
@@ -94,7 +96,7 @@ def test_a_causal_model_beside_a_masked_one(run: Run, gpt: str) -> None:
     result = run("score", A, "-m", "tiny-en", "-m", gpt, "--method", "chain", "--method", "causal")
     assert result.exit_code == 0, result.stderr
     (row,) = table(result.stdout)
-    assert [name for name in row if ":c" in name] == ["tiny-en:chain", f"{gpt}:causal"]
+    assert [name for name in row if ":c" in name] == ["tiny-en:chain", "gpt:causal"]
     refused = run("score", A, "-m", gpt)
     assert refused.exit_code == 2
     assert f"'pll' needs a masked model, and {gpt!r} is a causal one" in refused.stderr
@@ -231,3 +233,90 @@ def test_a_wrong_configuration(run: Run, tmp_path: Path, content: str, message: 
     result = run("score", A, "--config", path)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+# ---- a context of each row's own
+
+WITH_CONTEXT = [("It rained.", "She was late."), ("The door was open.", "It rained."), ("Nobody came.", "")]
+
+
+@pytest.mark.parametrize("place", ["before", "2", "stdin"])
+def test_each_row_has_the_context_of_its_column(run: Run, lm: besag.LanguageModel, tmp_path: Path, place: str) -> None:
+    path = put(tmp_path / "rows.tsv", "text\tbefore\n" + "".join(f"{a}\t{b}\n" for a, b in WITH_CONTEXT))
+    column_of, options = ("before" if place == "stdin" else place), ["--method", "pll", "--method", "chain"]
+    if place == "stdin":
+        piped = ("-", "--input-format", "tsv", "--prefix-column", column_of, *options)
+        result = run("score", *piped, stdin=path.read_text())
+    else:
+        result = run("score", path, "--prefix-column", column_of, *options)
+    assert result.exit_code == 0, result.stderr
+    for method in ("pll", "chain"):
+        expected = [lm.score(text, method, prefix=context).total for text, context in WITH_CONTEXT]
+        assert column(result.stdout, method) == pytest.approx(expected, abs=1e-4)
+    assert table(result.stdout)[0]["before"] == "She was late."  # and the column is carried along
+
+
+def test_a_row_without_its_context_has_a_status_and_stops_nothing(run: Run, tmp_path: Path) -> None:
+    rows = [{"text": A}, {"text": A, "c": {"p": "So."}}, {"text": A, "c": {"p": None}}, {"text": A, "c": {"p": 5}}, A]
+    path = put(tmp_path / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    result = run("score", path, "--suffix-column", "c.p", "--format", "tsv")
+    assert result.exit_code == 3
+    statuses = [row["status"] for row in table(result.stdout)]
+    assert statuses == ["no context", "ok", "no context", "no context", "no context"]
+    assert "4 rows were not scored: 4 no context" in result.stderr
+    asked = run("marginals", path, "--suffix-column", "c.p", "--candidates", "cat", "--format", "tsv")
+    assert (asked.exit_code, {row["text_id"] for row in table(asked.stdout)}) == (3, {"2"})
+
+
+def test_a_column_that_is_not_there_is_refused_by_the_option(run: Run, tmp_path: Path) -> None:
+    path = put(tmp_path / "rows.csv", "text,before\na,b\n")
+    result = run("score", path, "--prefix-column", "befor")
+    assert result.exit_code == 2
+    assert "--prefix-column 'befor' is no column: " in result.stderr
+    assert "Did you mean 'before'?" in result.stderr
+
+
+def test_a_run_with_contexts_goes_on(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(progress.BLOCK, "cpu", 2)
+    path = put(tmp_path / "rows.tsv", "text\tbefore\n" + "".join(f"{a}\t{b}\n" for a, b in 2 * WITH_CONTEXT))
+    options = [path, "--prefix-column", "before", "-o"]
+    assert run("score", *options, tmp_path / "straight.tsv").exit_code == 0
+    with pytest.MonkeyPatch.context() as patch:
+        whole, left = Resumable.write, iter(range(3))
+
+        def write(self: Resumable, row: object, others: object) -> None:
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            whole(self, row, others)  # type: ignore[arg-type]
+
+        patch.setattr(Resumable, "write", write)
+        assert run("score", *options, tmp_path / "out.tsv").exit_code == 130
+    other = run("score", path, "--suffix-column", "before", "-o", tmp_path / "out.tsv", "--resume")
+    assert "was begun with other settings: prefix_column is not set" in other.stderr
+    assert run("score", *options, tmp_path / "out.tsv", "--resume").exit_code == 0
+    assert (tmp_path / "out.tsv").read_bytes() == (tmp_path / "straight.tsv").read_bytes()
+
+
+# ---- names of columns
+
+
+def test_two_models_have_the_names_they_were_given_or_short_ones(run: Run, tmp_path: Path) -> None:
+    folders = [tmp_path / "one" / "final", tmp_path / "two" / "final", tmp_path / "lr=1"]
+    for folder in folders:
+        networks.tiny("bert").save_pretrained(folder)
+        networks.vocabulary("bert").tokenizer.save_pretrained(folder)
+    one, two, odd = (str(folder) for folder in folders)
+    names = {
+        name.rpartition(":")[0]
+        for name in table(run("score", "the cat", "-m", f"small={one}", "-m", two, "-m", odd).stdout)[0]
+        if name.endswith(":pll")
+    }
+    assert names == {"small", "final", "lr=1"}
+    alike = table(run("score", "the cat", "-m", one, "-m", two, "-m", two).stdout)[0]
+    assert {"one/final:pll", "two/final:pll", "two/final#2:pll"} <= set(alike)
+
+
+def test_a_surprisal_of_each_word_is_a_column_and_no_mistake(run: Run) -> None:
+    plain, asked = (run("score", A, "--per", "word", *more) for more in ([], ["--surprisal"]))
+    assert (asked.exit_code, asked.stdout) == (0, plain.stdout)
+    assert "surprisal" in table(asked.stdout)[0]

@@ -21,11 +21,11 @@ class Windowed:
     name: str
     window: int
 
-    def score(self, texts: Iterator[str | Idle]) -> Iterator[Any]:
+    def score(self, records: Iterator[Record | Idle]) -> Iterator[Any]:
         ahead: list[str] = []
-        for text in texts:
-            if not isinstance(text, Idle):
-                ahead.append(text)
+        for text in records:
+            if isinstance(text, Record):
+                ahead.append(text.text)
             while ahead and (isinstance(text, Idle) or len(ahead) >= self.window):
                 yield f"{self.name} {ahead.pop(0)}"
         yield from (f"{self.name} {text}" for text in ahead)

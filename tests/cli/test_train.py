@@ -86,31 +86,39 @@ def test_a_recipe_becomes_a_model(recipe: Path, tmp_path: Path) -> None:
     assert "run.seed is 5, and was 0" in other.stderr
 
 
-def test_ctrl_c_ends_after_the_step_and_resume_goes_on(
-    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
+def test_a_signal_ends_after_the_step_and_resume_goes_on(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int
 ) -> None:
-    advance, before = logs.Log.advance, signal.getsignal(signal.SIGINT)
+    advance, before = logs.Log.advance, signal.getsignal(number)
 
     def pressed(self: logs.Log, step: int, *rest: Any) -> None:
         advance(self, step, *rest)
         if step == 3:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
 
     monkeypatch.setattr(logs.Log, "advance", pressed)
     whole = tmp_path / "whole"
-    first = run(recipe, "--output", tmp_path / "parts", "--set", "run.seed=1")
-    assert first.exit_code == 130
+    first = run(recipe, "--output", tmp_path / "parts", "--set", "run.seed=1", "--set", "evaluation.every=4")
+    assert first.exit_code == code
     found = re.search(r"stopped after step (\d), with a checkpoint; go on with: besag train (.*)", first.stderr)
     assert found
     assert 3 <= int(found[1]) < 6
     assert not (tmp_path / "parts" / "model").exists()
     monkeypatch.setattr(logs.Log, "advance", advance)
-    assert signal.getsignal(signal.SIGINT) is before  # as it was found
+    assert signal.getsignal(number) is before  # as it was found
     second = run(*found[2].split())
     assert second.exit_code == 0, second.stderr
-    assert run(recipe, "-o", whole, "--set", "run.seed=1").exit_code == 0
-    weights = [(folder / "model" / "model.safetensors").read_bytes() for folder in (tmp_path / "parts", whole)]
+    assert run(recipe, "-o", whole, "--set", "run.seed=1", "--set", "evaluation.every=4").exit_code == 0
+    folders = (tmp_path / "parts", whole)
+    weights = [(folder / "model" / "model.safetensors").read_bytes() for folder in folders]
     assert weights[0] == weights[1]
+    told = [[{k: v for k, v in row.items() if "second" not in k} for row in logs.read(folder)] for folder in folders]
+    assert told[0] == told[1]
+    assert [row["step"] for row in told[0] if logs.is_evaluation(row)] == [4, 6]
+    assert {oct(file.stat().st_mode & 0o777) for file in (whole / "model").iterdir()} == {
+        oct((whole / "log.jsonl").stat().st_mode & 0o777)
+    }  # safetensors writes for the owner alone
 
 
 def test_options_are_short_for_keys(recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,6 +191,24 @@ def test_curves_of_several_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "--force" in run("curves", "a/run", "-o", "both.png").stderr
     assert "the same run is named twice" in run("curves", "a/run", "a/run/log.jsonl", "-o", "c.png").stderr
     assert "'nowhere' is no run" in run("curves", "nowhere", "-o", "c.png").stderr
+    for name in ("x.tsv", "x", "x.png.gz"):  # matplotlib's own words were a traceback
+        told = run("curves", "a/run", "-o", name)
+        assert told.exit_code == 2
+        assert f"'{name}' is no picture: its name must end in" in told.stderr
+        assert not Path(name).exists()
+
+
+@pytest.mark.parametrize(
+    "line", ["[" * 3000, '{"step": "a"}', '{"step": 1, "loss": "low"}', '{"step": 1, "loss": {"a": 1}}', "\ufffd{", "5",
+             '{"step": 1' + "0" * 400 + "}", '{"loss": 1}', '{"step": null}'],
+    ids=lambda line: line[:12],
+)  # fmt: skip
+def test_a_log_with_garbage_is_told_in_a_line(tmp_path: Path, line: str) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "log.jsonl").write_text(f'{{"step": 1, "loss": 2.0}}\n{line}\n', encoding="utf-8")
+    told = run("curves", tmp_path, "-o", tmp_path / "c.png")
+    assert told.exit_code == 2, told.output
+    assert "holds a line that is none of a log" in told.stderr
 
 
 # ---- wrong words
@@ -196,7 +222,12 @@ def test_curves_of_several_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (["RECIPE", "--set", "masking.rat=0.3"], "there is no key 'masking.rat'. Did you mean 'rate'?"),
         (["RECIPE", "--set", "masking.rate=lots"], "masking.rate = 'lots': a number between 0 and 1"),
         (["RECIPE", "--set", "nonsense"], "--set 'nonsense': write section.key=value"),
-        (["RECIPE", "--minutes", "0"], "schedule.minutes = 0.0: a number above 0"),
+        (["RECIPE", "--minutes", "0"], "schedule.minutes = 0.0: a number between 0 and 10,000,000, not 0 itself"),
+        (["RECIPE", "--minutes", "inf"], "--minutes=inf: give a number, at least 0 and at most 1e+07"),
+        (["RECIPE", "--minutes", "1e300"], "--minutes=1e+300: give a number"),
+        (["RECIPE", "--set", "run.seed=" + "9" * 5000], "--set 'run.seed=999"),
+        (["RECIPE", "--set", "data.train=" + "[" * 3000], "nested too deep"),
+        (["RECIPE", "--set", "model.config.num_hidden_layers=20000"], "model.config.num_hidden_layers = 20000"),
         (["RECIPE", "--minutes", "1", "--set", "schedule.steps=5"], "give one of schedule.steps"),
         (["check", "RECIPE", "--set", "data.train=nothing.txt"], "nothing.txt"),
     ],

@@ -14,6 +14,7 @@ from transformers import BertForMaskedLM, BertForSequenceClassification, BertFor
 import besag
 from besag.conditionals.contract import Conditionals, Questions
 from besag.conditionals.network import gap, longest
+from besag.conditionals.replay import OFTEN
 from besag.conditionals.transformer import Transformer
 from besag.errors import BesagError
 from besag.vocabulary import Vocabulary
@@ -131,24 +132,48 @@ def test_a_head_that_cannot_be_split_falls_back_to_full_logits(odd):
     assert gap(rows, plain_loop(model, asked)) < 1e-5
 
 
+def with_pads(words: Vocabulary, asked: Questions) -> Questions:
+    """The same with the pad token in the midst of each text, and at the start of the first."""
+    ids = asked.ids.clone()
+    ids[:, 3] = ids[0, 0] = words.pad_id
+    return asked._replace(ids=ids)
+
+
 @pytest.mark.parametrize("family", [*MASKED_FAMILIES, "xlm", "longformer"])
+@pytest.mark.parametrize("padding", [0, 4])
 @torch.no_grad()
-def test_a_pad_token_as_a_value_is_a_token_like_any_other(family):
-    """The right answer is that of a twin network with another token that means exactly what the pad token means."""
+def test_a_pad_token_in_a_text_is_read_as_transformers_reads_it(family, padding):
+    """Whether and where it counts as a place is the network's affair, padded or not."""
     who = network(family)
-    words = who.vocabulary
-    asked = questions(words)
-    twin = copy.deepcopy(who.model)
-    stand_in = max(set(range(words.size)) - words.special_ids)
-    with_pad = asked.ids.where(asked.ids != stand_in, words.unknown_id)
-    with_pad[:, 3] = with_pad[0, 0] = words.pad_id
-    without = with_pad.where(with_pad != words.pad_id, stand_in)
-    table = twin.get_input_embeddings().weight
-    table[stand_in] = table[words.pad_id]
-    said = answers(who, asked._replace(ids=with_pad))
-    right = plain_loop(twin.eval(), asked._replace(ids=without))
-    others = [token for token in range(who.width) if token != stand_in]  # a tied head changes for the stand-in itself
-    assert gap(said[:, others], right[:, others]) < 1e-4
+    asked = with_pads(who.vocabulary, questions(who.vocabulary))
+    right = plain_loop(who.model, asked)
+    more = torch.full((3, padding), who.vocabulary.pad_id)
+    if padding:
+        mask = torch.cat([torch.ones_like(asked.ids), torch.zeros_like(more)], 1)
+        asked = asked._replace(ids=torch.cat([asked.ids, more], 1), context={"attention_mask": mask})
+    assert gap(answers(who, asked), right) < 1e-4
+
+
+@pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "mpnet", "longformer", "camembert"])
+@torch.no_grad()
+def test_where_pad_tokens_are_no_places_they_move_what_follows(family):
+    who = network(family)
+    asked = with_pads(who.vocabulary, questions(who.vocabulary))
+    counted = torch.arange(9).expand(3, 9) + who.model.config.pad_token_id + 1
+    assert gap(answers(who, asked), plain_loop(who.model, asked, position_ids=counted)) > 1e-2
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@torch.inference_mode()
+def test_a_pad_token_in_a_text_is_replayed_as_transformers_reads_it():
+    who = Transformer(tiny("roberta").cuda(), vocabulary("roberta"))
+    asked = with_pads(who.vocabulary, questions(who.vocabulary))
+    asked = Questions(*(part.cuda() for part in asked[:3]))
+    right = plain_loop(who.model, asked)
+    for _ in range(OFTEN + 3):
+        assert gap(answers(who, asked), right) < 1e-4
+    assert who.replay.graphs
 
 
 @pytest.mark.parametrize("family", [*MASKED_FAMILIES, "xlm", "longformer"])
@@ -234,12 +259,12 @@ def given_to_the_base_model(who: Transformer, asked: Questions) -> set[str]:
     [
         ("bert", {"input_ids"}),
         ("modernbert", {"input_ids"}),
-        ("roberta", {"input_ids", "position_ids"}),
-        ("mpnet", {"input_ids", "position_ids"}),
+        ("roberta", {"input_ids"}),
+        ("mpnet", {"input_ids"}),
         ("xlm", {"input_ids", "attention_mask"}),
     ],
 )
-def test_mask_and_positions_are_given_only_where_a_pad_token_would_mislead(family, given):
+def test_a_mask_is_given_only_where_a_pad_token_would_mislead(family, given):
     who = network(family)
     assert given_to_the_base_model(who, questions(who.vocabulary)) == given
 
@@ -267,14 +292,13 @@ def test_a_head_wider_than_the_tokenizer():
 
 @torch.no_grad()
 def test_a_pad_row_that_the_tokenizer_does_not_know_of():
-    """The network numbers places after its own padding row, while the tokenizer has an ordinary token there."""
+    """The tokenizer has an ordinary token where the network keeps its padding row: read as transformers reads it."""
     words = Vocabulary.of_symbols([f"w{index}" for index in range(20)])
     model = tiny("roberta", vocab_size=words.size)
     asked = questions(words)
     asked.ids[:, 3] = model.config.pad_token_id
     said = answers(Transformer(model, words), asked)
-    positions = torch.arange(9).expand(3, 9) + model.config.pad_token_id + 1
-    assert gap(said, plain_loop(model, asked, position_ids=positions)) < 1e-4
+    assert gap(said, plain_loop(model, asked)) < 1e-4
 
 
 @pytest.mark.parametrize(

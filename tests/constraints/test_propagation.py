@@ -33,7 +33,7 @@ TEMPLATES = [
 @cache
 def page(family, text):
     vocabulary = Vocabulary(build(family))
-    places = find(vocabulary, text)
+    places = find(vocabulary, text, needs_context=False)
     sheet = Sheet(vocabulary, places.encoded, places.positions, places.ids, places.at)
     known = [id for id in range(vocabulary.size) if id not in vocabulary.special_ids]
     return Page(sheet, vocabulary.size, np.array(known))

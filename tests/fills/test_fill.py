@@ -179,14 +179,21 @@ def test_many_masks_are_searched_without_being_told():
     assert len(found) == 3
 
 
-def test_masks_farther_apart_than_the_model_sees_are_searched_in_windows():
+@pytest.mark.parametrize("options", [{}, {"beam": 9, "candidates": 3}], ids=str)
+def test_masks_farther_apart_than_the_model_sees_are_refused_whatever_compares_them(options):
     law = Arbitrary(3, max_length=5)
-    masked = "[MASK] " + "s0 s1 " * 5 + "[MASK]"
-    with pytest.raises(besag.BesagError, match="11 apart"):
-        filling(law, masked)
-    found = filling(law, masked, beam=9, candidates=3)
-    assert found.rows[0].text.startswith("s")
-    assert len(found.rows[0].text.split()) == 12
+    with pytest.raises(besag.BesagError, match="11 apart, and the model sees 5"):
+        filling(law, "[MASK] " + "s0 s1 " * 5 + "[MASK]", **options)
+
+
+def test_a_beam_sees_the_window_around_the_masks_that_all_others_see():
+    law = Counting(Arbitrary(3, max_length=5))
+    before, after = "s0 s1 s2 s0 ", " s1 s0 s2 s2"
+    found = filling(law, f"{before}[MASK] s1 [MASK]{after}", beam=9, candidates=3)
+    assert {len(sequence) for sequence in law.sequences} == {5}
+    alone = filling(Arbitrary(3), "s0 [MASK] s1 [MASK] s1", beam=9, candidates=3)  # the window itself
+    assert [row.text for row in found.rows] == [before + row.text[3:-3] + after for row in alone.rows]
+    assert [row.log_prob for row in found.rows] == pytest.approx([row.log_prob for row in alone.rows])
 
 
 # ---- what it says
@@ -217,10 +224,10 @@ def test_what_is_wrong_is_quoted():
         ("s0 [MASK] [MASK]", {"method": "agg"}, "no joint construction 'agg'.*'ag'"),
         ("[MASK] [MASK] [MASK]", {"method": "hcb"}, "3 places have a joint by 'ag' only, not by 'hcb'"),
         ("[MASK] [MASK] [MASK]", {"method": "hcb", "beam": 2}, "ag or stationary, not by 'hcb'"),
-        ("[MASK] [MASK] [MASK]", {"beam": 2, "weight": 3}, "no option 'weight': it takes weights.*'weights'"),
+        ("[MASK] [MASK] [MASK]", {"beam": 2, "weight": 3}, "no option 'weight': it takes .*weights.*'weights'"),
         ("[MASK] [MASK]", {"beam": 2, "candidates": [["s0"], ["s1"]]}, "a beam takes a number of candidates"),
         ("[MASK] [MASK]", {"pivot": "s0"}, "no option 'pivot'"),
-        ("[MASK]", {"weights": "marginal"}, "one mask needs no joint.*'weights'"),
+        ("[MASK]", {"weights": "marginal"}, "of one mask, which needs no joint, has no option 'weights'"),
         ("[MASK]", {"candidates": [["s0"], ["s1"]]}, "a list with one list of words"),
     ):
         with pytest.raises(besag.BesagError, match=message):

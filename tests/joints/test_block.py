@@ -17,7 +17,7 @@ from besag.joints import construction
 from besag.joints.asking import unaries
 from besag.joints.block import block_joint
 from besag.joints.block_ag import solve
-from besag.joints.block_asking import affordable, cost
+from besag.joints.block_asking import affordable, ask, cost
 from besag.joints.pair import PairJoint
 from besag.places.places import find
 from besag.results.status import Status
@@ -184,7 +184,7 @@ def test_words_may_be_given_and_the_own_tokens_are_never_missing():
         ({"candidates": [["s0"]]}, "give 3 lists of words"),
         ({"candidates": [["s0"], ["s1", "s1"], ["s0"]]}, "'s1' and 's1' of place 2 are the same token"),
         ({"weights": "marginal"}, "no option 'weights': it takes tolerance, limit"),
-        ({"tolerance": -1.0}, "must be positive"),
+        ({"tolerance": -1.0}, "tolerance=-1.0: give a number"),
         ({"outcomes": "txt"}, "outcomes='txt'.*'text'"),
     ],
 )
@@ -296,3 +296,20 @@ def test_words_are_read_where_they_stand():
     how = construction("ag", tolerance=1e-6)
     expected = PairJoint.build(pair, table, how, vocabulary=law.vocabulary, model="", dtype="")
     assert three.gold.prob == pytest.approx(expected.gold.prob, abs=1e-5)
+
+
+def test_blocks_are_solved_in_double_precision_whatever_the_network_answers_in():
+    class Single(Arbitrary):
+        dtype = torch.float32
+
+        def logits(self, context, place):
+            return super().logits(context, place).astype(np.float32)
+
+    law = Single(12)
+    asked = ask(Engine(law), find(law.vocabulary, "[MASK] [MASK] [MASK]"), outcomes="text", candidates=12)
+    assert float(asked.log_c.exp().sum()) == pytest.approx(3 * 12**2, abs=1e-10)  # each conditional sums to 1
+    block = joint(law, candidates=12, tolerance=1e-13)
+    tables, p = conditionals(law, block.ids, 3), np.exp(block.log_probs)
+    update = sum(tables) / sum(1 / p.sum(i, keepdims=True) for i in range(3))
+    np.testing.assert_allclose(p, update / update.sum(), rtol=1e-6)  # of the answers, in float32
+    assert p.sum() == pytest.approx(1, abs=1e-12)

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from besag.engine import Engine
 from besag.errors import BesagError
 from besag.joints import candidates
 from besag.joints.candidates import choose, outcome_ids
+from besag.joints.joint import joint
 from besag.places.places import Places, find
 
 
@@ -69,13 +72,48 @@ def test_the_text_s_own_tokens_are_forced_in_for_the_last_of_the_likeliest():
             assert side.ids[side.gold] == gold
 
 
-def test_given_words_keep_their_order_and_the_gold_comes_after_them():
+def test_given_words_are_all_there_is_and_keep_their_order():
     law = Arbitrary(6)
     a, b = chosen(law, pair(law), wanted=[["s5", "s0"], ["s2", "s1"]])
-    assert a.ids.tolist() == [5, 0, 1]
+    assert a.ids.tolist() == [5, 0]  # the text's own is s1, and nobody asked for it
     assert b.ids.tolist() == [2, 1]
-    assert (a.gold, a.forced, b.gold, b.forced) == (2, True, 1, False)
-    assert a.hidden.tolist() == pytest.approx(law.log_probs([0, 6, 2, 6], 1)[[5, 0, 1]])
+    assert (a.gold, a.forced, b.gold, b.forced) == (None, False, None, False)
+    assert a.hidden.tolist() == pytest.approx(law.log_probs([0, 6, 2, 6], 1)[[5, 0]])
+    a, b = chosen(law, pair(law), wanted=[["s5", "s1"], ["s2", "s1"]])
+    assert (a.gold, a.forced, b.gold, b.forced) == (1, False, 1, False)
+
+
+@pytest.mark.parametrize("ids", [[[5, 0], [2, 1]], [np.array([5, 0]), ("s2", np.int64(1))], np.array([[5, 0], [2, 1]])])
+def test_token_ids_are_candidates_as_words_are(ids):
+    law = Arbitrary(6)
+    a, b = chosen(law, pair(law), wanted=ids)
+    assert (a.ids.tolist(), b.ids.tolist()) == ([5, 0], [2, 1])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ([[7], [1]], "the candidate 7 is no token of this model, whose vocabulary has 7"),
+        ([[6], [1]], "the candidate 6 is a special token: outcomes='all'"),
+        ([[10**30], [1]], "the candidate 1000000000000000000000000000000 is no token"),
+        ([[-1], [1]], "a token is named by its text or its id, not by -1"),
+        ([[1.5], [1]], "a token is named by its text or its id, not by 1.5"),
+        ([[None], [1]], "a token is named by its text or its id, not by None"),
+        ([[True], [1]], "a token is named by its text or its id, not by True"),
+        ([["s1", 1], [1]], "the candidates 's1' and 1 of place 1 are the same token"),
+        ([1, 2], "give 2 lists of words"),
+        ([[], []], "place 1 was given no words"),
+        *((value, "candidates=") for value in (0, -1, 10**9, 10**30, float("nan"), float("inf"), "x", None, True)),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_cannot_be_candidates_is_quoted(wanted, said):
+    law = Arbitrary(6)
+    with pytest.raises(BesagError, match=re.escape(said)):
+        joint(Engine(law), pair(law), candidates=wanted)
+    of_three = [*wanted, ["s0"]] if isinstance(wanted, list) else wanted
+    with pytest.raises(BesagError, match=re.escape(said.replace("2 lists", "3 lists"))):
+        joint(Engine(law), pair(law, positions=(1, 3, 0)), candidates=of_three)
 
 
 def test_impossible_tokens_are_not_shown_to_an_exact_law():
@@ -136,7 +174,7 @@ def test_what_cannot_be_chosen_is_said():
     law.vocabulary.special_ids |= {2}
     with pytest.raises(BesagError, match="'s2' is a special token: outcomes='all'"):
         chosen(law, places, wanted=[["s2"], ["s0"]])
-    assert chosen(law, places, "all", [["s2"], ["s0"]])[0].ids.tolist() == [2, 1]
+    assert chosen(law, places, "all", [["s2"], ["s0"]])[0].ids.tolist() == [2]
 
 
 def test_a_pair_has_two_places_and_two_sides():

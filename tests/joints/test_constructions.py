@@ -8,11 +8,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.joints.tables import compatible, incompatible, single
+from tests.laws import Arbitrary
 
+import besag
+from besag.engine import Engine
 from besag.errors import BesagError
-from besag.joints import CONSTRUCTIONS, construction, passes
+from besag.joints import CONSTRUCTIONS, asking, construction, passes
 from besag.joints.law import JointLaw
 from besag.joints.unaries import Unaries
+from besag.places.places import find
 from besag.results.status import Status
 
 sizes = st.tuples(st.integers(2, 9), st.integers(2, 9), st.integers(0, 10_000))
@@ -256,12 +260,12 @@ def test_in_single_precision_every_construction_is_right_to_a_ten_thousandth():
         ("agg", {}, "there is no joint construction 'agg'. Did you mean 'ag'?"),
         ("ag", {"weight": 1}, "has no option 'weight'"),
         ("ag", {"weights": "margin"}, "Did you mean 'marginal'?"),
-        ("ag", {"tolerance": 0}, "must be positive"),
+        ("ag", {"tolerance": 0}, "tolerance=0: give a number, at least 1e-30 and at most 1"),
         ("order", {"direction": "back"}, "direction='back'"),
         ("order", {"weight": 1.0}, "must lie between 0 and 1"),
         ("hcb", {"pivot": "bath"}, "Did you mean 'both'?"),
         ("hcb", {"pivots": 0}, "pivots=0"),
-        ("stationary", {"limit": 0}, "must be positive"),
+        ("stationary", {"limit": 0}, "limit=0: give a whole number, at least 1"),
     ],
 )
 def test_wrong_names_and_options_are_answered(name, options, message):
@@ -301,3 +305,99 @@ def test_a_thousand_tokens_in_single_precision_are_right_to_a_ten_thousandth_of_
     else:
         expected = construction(name, **options).build(precise).law.cells(precise)
     assert float((rough - expected).abs().max()) < 1e-4
+
+
+# ---- candidate sets of some hundreds
+
+
+class Single(Arbitrary):
+    """Answers in float32, as a network does."""
+
+    dtype = torch.float32
+
+    def logits(self, context, place):
+        return super().logits(context, place).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def asked():
+    """The conditionals of 320 candidates of each of two places."""
+    law = Single(330)
+    return asking.unaries(Engine(law), find(law.vocabulary, "s0 s1 s2 s1", (1, 3)), candidates=320)
+
+
+def least_divergence(a, b, w, w_):
+    """Arnold and Gokhale's joint by Newton's method on its dual, G(s, t) = Σ r·log(w'e⁻ˢ + we⁻ᵗ) + Σ w's + Σ wt."""
+    m, r, weight = len(a), w * a + w_[:, None] * b, np.concatenate([w_, w])
+    z = np.concatenate([np.log(r.mean(1)), np.log(r.mean(0))])
+
+    def at(z):
+        mine, other = (np.log(w_) - z[:m])[:, None], np.log(w) - z[m:]
+        return (r * np.logaddexp(mine, other)).sum() + weight @ z, 1 / (1 + np.exp(other - mine))
+
+    value, share = at(z)
+    for _ in range(200):
+        gradient = weight - np.concatenate([(r * share).sum(1), (r * (1 - share)).sum(0)])
+        edges = r * share * (1 - share)
+        hessian = np.diag(np.concatenate([edges.sum(1), edges.sum(0)]))
+        hessian[:m, m:], hessian[m:, :m] = -edges, -edges.T
+        scale = 1 / np.sqrt(np.diag(hessian))
+        system = hessian * scale * scale[:, None] + 1e-13 * np.eye(len(z))  # G is flat along z + constant
+        step = -scale * np.linalg.solve(system, scale * gradient)
+        step *= min(1.0, 2 / np.abs(step - step.mean()).max())
+        new, new_share = at(z + step)
+        while new > value + 1e-12 * abs(value):
+            step /= 2
+            new, new_share = at(z + step)
+        z, value, share = z + step, new, new_share
+        if np.abs(step - step.mean()).max() < 1e-12:
+            break
+    q = r * np.exp(-np.logaddexp((np.log(w_) - z[:m])[:, None], np.log(w) - z[m:]))
+    return q / q.sum()
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("mlm", {}), ("order", {}), ("mrf", {}), ("mrf_local", {}), ("hcb", {}), ("hcb", {"pivots": 3}), ("ag", {}),
+     ("ag", {"weights": "marginal"}), ("stationary", {})],
+    ids=str,
+)  # fmt: skip
+def test_hundreds_of_candidates_are_solved_in_double_precision(asked, name, options):
+    (a, b), pa, pb = dense(asked), asked.hidden_a.exp().numpy(), asked.hidden_b.exp().numpy()
+    built = construction(name, **options).build(asked)
+    q = built.law.cells(asked).exp().numpy()
+    assert built.status == "ok"
+    assert asked.log_a.dtype == torch.float64
+    if name == "ag":
+        everything = np.ones(len(pb)), np.ones(len(pa))
+        np.testing.assert_allclose(q, least_divergence(a, b, *((pb, pa) if options else everything)), rtol=1e-8)
+    elif name == "stationary":
+        moves = np.vstack([a @ b.T - np.eye(len(a)), np.ones(len(a))])  # u = A Bᵀ u, and Σ u = 1
+        u = np.linalg.lstsq(moves, np.append(np.zeros(len(a)), 1.0), rcond=None)[0]
+        np.testing.assert_allclose(q, (a * (u @ b) + b * u[:, None]) / 2, rtol=1e-6)
+    else:
+        np.testing.assert_allclose(q, reference(name, options, asked), rtol=1e-9)
+
+
+def test_what_is_said_of_single_precision_holds_on_tables_that_double_precision_can_do(asked):
+    rough = single(asked)
+    for name, options in (("ag", {}), ("ag", {"weights": "marginal"}), ("stationary", {}), *VARIANTS[:9]):
+        how = construction(name, **options)
+        precise, quick = (how.build(tables).law.cells(tables).double() for tables in (asked, rough))
+        off = (quick - precise).expm1().abs()
+        iterated = "residual" in how.build(asked).details
+        assert float(off[precise.exp() > 1e-3].max() if iterated else off.max()) < (0.05 if iterated else 1e-4), name
+
+
+@pytest.mark.slow
+def test_what_is_said_of_single_precision_holds_for_a_real_network():
+    lm = besag.load()
+    worst = 0.0
+    for text in ("New York is [MASK] than [MASK] Orleans.", "The [MASK] [MASK] very tired.", "[MASK] [MASK]"):
+        tables = asking.unaries(lm.engine, find(lm.vocabulary, text), candidates=400)
+        how = construction("ag")
+        precise, quick = (how.build(one).law.cells(one).double() for one in (tables, single(tables)))
+        off = (quick - precise).abs()
+        assert float(off[precise.exp() > 1e-3].max()) < 0.05
+        worst = max(worst, float(off.max()))
+    assert worst > math.log(2)  # so the warning about rare pairs is needed

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.joints.example_pairs import casino, make, worded
+from tests.joints.tables import single
 
 from besag.joints import construction
 from besag.results.tables import display_width
@@ -181,3 +182,11 @@ def test_a_frame_has_one_row_a_pair():
     np.testing.assert_array_equal(np.exp(frame["log_prob"]), frame["prob"])
     assert frame.attrs["normalised"] == joint.normalised
     assert len(joint.to_pandas()) == 12
+
+
+def test_a_joint_in_single_precision_says_what_can_be_trusted():
+    joint = casino()
+    assert not any("float32:" in fact for fact in joint.facts)
+    rough = replace(joint, unaries=single(joint.unaries)).by(construction("ag"))
+    assert "in float32: pairs above 0.1% are right to 5%, rarer ones may be off by a factor" in rough.facts
+    assert "in float32: a pair is right to 0.01%" in rough.by(construction("order")).facts

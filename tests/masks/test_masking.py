@@ -90,5 +90,7 @@ def test_drawn_rates_decide_how_much_is_hidden():
 def test_shares_and_counts_that_cannot_be_are_refused():
     with pytest.raises(BesagError, match="predict is 0"):
         masking(predict=0)
-    with pytest.raises(BesagError, match="copies is 0"):
+    with pytest.raises(BesagError, match="copies=0"):
         Masking.copies(plain(3), 0)
+    with pytest.raises(BesagError, match="disjoint shares, so copies × rate can be at most 1"):
+        masking(rate=0.4)(Masking.copies(plain(3), 3), 0.0, seed=0)

@@ -2,10 +2,15 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests import tokenizers
+import torch
+from tests import networks, tokenizers
 
+import besag
+from besag.conditionals.contract import Questions
+from besag.diagnostics.compatibility import compatibility
 from besag.errors import BesagError
 from besag.places.places import find
+from besag.reductions import Row
 from besag.vocabulary import Vocabulary
 
 TEXT = "The man is at the casino."
@@ -139,3 +144,99 @@ def test_a_word_of_several_tokens_is_a_block(cased):
     )
     assert "(18, 24) is 2 tokens" in refused(cased, TEXT, ((18, 24), 2))
     assert "tokens 1, 2 (0:6), tokens 4, 5 (10:16)" in refused(cased, "casino is casino", ("casino", "is"))
+
+
+# ---- contexts that the model knows nothing of
+
+
+@pytest.fixture(scope="module")
+def network():
+    return besag.load((networks.tiny("bert"), networks.vocabulary("bert").tokenizer), progress=False)
+
+
+ASKED = {
+    "joint": lambda lm, text, **rest: lm.joint(text, candidates=3, **rest),
+    "block": lambda lm, text: lm.joint(text.replace("[MASK]", "[MASK] [MASK]", 1), candidates=2),
+    "compare": lambda lm, text: lm.joint(text, candidates=3).compare(),
+    "compatibility": lambda lm, text: compatibility(lm.engine, text, candidates=3),
+    "fill": lambda lm, text: lm.fill(text, candidates=3),
+    "fill one": lambda lm, text: lm.fill(text.replace("[MASK]", "", 1)),
+    "fill beam": lambda lm, text: lm.fill(text, beam=2, candidates=3),
+    "solve": lambda lm, text: lm.solve(text, [besag.Forbidden("zebra")]),
+    "rectangles": lambda lm, text: lm.rectangles(text, minors=2),
+}
+
+
+@pytest.mark.parametrize("verb", ASKED)
+def test_a_context_of_unknown_tokens_alone_is_refused_and_some_are_counted(network, verb):
+    with pytest.raises(BesagError, match=r"knows nothing of '世.*2 tokens, is unknown to its tokenizer"):
+        ASKED[verb](network, "世 [MASK] [MASK] 界")
+    assert "2 SHOWN TOKENS UNKNOWN TO THE MODEL" in ASKED[verb](network, "世 [MASK] [MASK] 界 man").facts
+    known = ASKED[verb](network, "man [MASK] [MASK] is")
+    assert not any("UNKNOWN" in fact for fact in known.facts)
+    assert ASKED[verb](network, "[MASK] [MASK]").facts  # no context at all is a question like others
+
+
+def test_maps_of_a_text_are_refused_where_all_of_it_is_unknown(network):
+    for verb in (lambda text: network.dependence(text, candidates=2), lambda text: network.rectangles(text, minors=1)):
+        with pytest.raises(BesagError, match="knows nothing of '世 界'"):
+            verb("世 界")
+        assert "1 SHOWN TOKEN UNKNOWN TO THE MODEL" in verb("man is 界").facts
+    assert network.marginals("世 界").status == "unknown"
+    assert "2 SHOWN TOKENS UNKNOWN TO THE MODEL" in network.sample("世 [MASK] 界", "ordered", chains=1).facts
+    assert "1 SHOWN TOKEN UNKNOWN TO THE MODEL" in network.marginals("man is 界").facts
+
+
+# ---- texts that are longer than the model
+
+LONG = "the man is at the casino " * 12  # 72 words into 40 positions
+TOO_LONG = {
+    "fill": lambda lm: lm.fill(f"[MASK] {LONG} [MASK]"),
+    "fill beam": lambda lm: lm.fill(f"[MASK] {LONG} [MASK]", beam=2, candidates=2),
+    "joint": lambda lm: lm.joint(f"[MASK] {LONG} [MASK]", candidates=2),
+    "block": lambda lm: lm.joint(f"[MASK] {LONG} [MASK] [MASK]", candidates=2),
+    "compatibility": lambda lm: compatibility(lm.engine, f"[MASK] {LONG} [MASK]", candidates=2),
+    "rectangles": lambda lm: lm.rectangles(f"[MASK] {LONG} [MASK]", minors=1),
+    "dependence": lambda lm: lm.dependence(LONG, candidates=2),
+    "solve": lambda lm: lm.solve(f"[MASK] {LONG} [MASK]", [besag.Forbidden("zebra")]),
+    "sample": lambda lm: lm.sample(f"[MASK] {LONG} [MASK]", "ordered", chains=1),
+    "edit": lambda lm: lm.edit(LONG + "zebra", {"zebra": "cat"}),
+    "invert": lambda lm: lm.invert(LONG),
+    "normalise": lambda lm: lm.normalise([LONG], chains=1, levels=1),
+}
+IN_WINDOWS = {
+    "score": lambda lm: lm.score(LONG),
+    "marginals": lambda lm: lm.marginals(LONG, candidates=["man"]),
+    "choose": lambda lm: lm.choose(f"{LONG} [MASK]", ["man", "is"]),
+    "pairs": lambda lm: lm.pairs([LONG], pairs="contiguous", per_text=1, candidates=2),
+    "fill near": lambda lm: lm.fill(f"{LONG} [MASK] [MASK]", beam=2, candidates=2),
+    "semi_ar": lambda lm: lm.sample(f"{LONG} [MASK]", "semi_ar", chains=1, window=16),
+}
+
+
+@pytest.mark.parametrize("verb", TOO_LONG)
+def test_what_the_model_cannot_see_at_once_is_refused(network, verb):
+    with pytest.raises(BesagError, match=r"sees|longer|tokens"):
+        TOO_LONG[verb](network)
+
+
+@pytest.mark.parametrize("verb", IN_WINDOWS)
+def test_or_read_in_windows_that_the_model_can_see(network, monkeypatch, verb):
+    seen = []
+    rows = type(network.conditionals).rows
+    monkeypatch.setattr(
+        type(network.conditionals), "rows", lambda self, asked: [seen.append(asked.ids.shape[1]), rows(self, asked)][1]
+    )
+    assert IN_WINDOWS[verb](network) is not None
+    assert 0 < max(seen) <= network.conditionals.max_length
+
+
+def test_no_sequence_gets_past_the_engine_that_is_longer_than_the_model(network):
+    ids = torch.zeros(1, 41, dtype=torch.long)
+    with pytest.raises(BesagError, match=r"a sequence of 41 tokens was asked, and .* sees 40 at a time"):
+        network.engine.answer(Questions(ids, torch.tensor([0]), torch.tensor([1])), Row())
+
+
+def test_or_has_a_status_where_it_is_one_of_many(network):
+    [row] = network.augment(LONG)
+    assert row.status == "long"

@@ -53,3 +53,18 @@ def test_exponential_leaves_no_range():
 def test_meaning():
     assert words.meaning("") == "not a probability"
     assert words.meaning("texts") == "a log-probability of texts"
+
+
+@pytest.mark.parametrize(
+    ("noun", "several"),
+    [
+        ("pass", "passes"),
+        ("copy", "copies"),
+        ("text", "texts"),
+        ("key", "keys"),
+        ("box", "boxes"),
+        ("match", "matches"),
+    ],
+)
+def test_every_regular_noun_has_its_plural(noun, several):
+    assert [words.counted(n, noun) for n in (1, 2)] == [f"1 {noun}", f"2 {several}"]

@@ -5,6 +5,7 @@ A new kernel is found by its registration. Give it a row in `WAYS` for every opt
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
 from typing import Any
 
@@ -18,12 +19,13 @@ from tests.laws import Counting
 from tests.samplers.enumerated import MOVES
 from tests.samplers.exact import Hashed, Incompatible, blank, text_canvas
 
+import besag
 from besag.conditionals.contract import Conditionals
 from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
 from besag.engine import Engine
 from besag.errors import BesagError
-from besag.samplers import KERNELS, Canvas, Noise, kernel
+from besag.samplers import KERNELS, Canvas, Noise, drawing, kernel
 from besag.samplers.drawing import Drawing
 from besag.samplers.kernels.ordered import ORDERS
 from besag.samplers.run import restore, save, walk
@@ -228,17 +230,52 @@ def test_a_saved_state_goes_on_as_if_nothing_had_happened(name, way, tmp_path):
 # ---- what is refused
 
 
-class Broken(Hashed):
-    """Answers with NaN, as a network in half precision may."""
+UNSOUND = {
+    "NaN": lambda logits: logits * float("nan"),
+    "one NaN": lambda logits: logits.index_fill(1, torch.tensor([1]), float("nan")),
+    "+inf": lambda logits: logits.index_fill(1, torch.tensor([1]), torch.inf),
+    "+inf where nothing may stand": lambda logits: logits.index_fill(1, torch.tensor([4]), torch.inf),
+    "nothing possible": lambda logits: logits.index_fill(1, torch.arange(3), -torch.inf),
+}
+
+
+class Unsound(Hashed):
+    """Answers with no law, as a broken network may, and cannot be asked about tokens that it was not taught.
+
+    Its head has two more than it knows, as many networks have.
+    """
+
+    name = "unsound"
+
+    def __init__(self, spoilt):
+        super().__init__(5)
+        self.spoilt = spoilt
+
+    def rows(self, questions):
+        if bool(torch.isin(questions.ids, torch.tensor([3, 4])).any()):
+            raise IndexError("index out of range in self")
+        return super().rows(questions)
 
     def head(self, rows):
-        return rows * float("nan")
+        return self.spoilt(rows)
 
 
+@pytest.mark.parametrize("spoilt", UNSOUND)
 @pytest.mark.parametrize(("name", "way"), CASES)
-def test_nan_is_never_silent(name, way):
+def test_an_answer_that_is_no_law_is_told_and_where(name, way, spoilt):
+    canvas = ragged(torch.tensor([True, True, True, False, False]))
+    canvas = canvas._replace(ids=canvas.ids.where(canvas.ids != 3, 5), mask_id=5)
+    with pytest.raises(BesagError, match=r"'unsound' answered with NaN.* It was asked about token [0-3], and a draw"):
+        run(name, way, Unsound(UNSOUND[spoilt]), canvas, seed=1)
+
+
+def test_nobody_is_shown_what_came_of_nan(monkeypatch):
+    """Also where answers are looked at now and then only, as on a device that must not be waited for."""
+    monkeypatch.setattr(drawing, "answered", lambda engine, questions, reduce: engine.ask(questions, reduce))
+    lm, shown = besag.load(Unsound(UNSOUND["NaN"]), progress=False), []
     with pytest.raises(BesagError, match="answered with NaN"):
-        run(name, way, Broken(3), ragged(), seed=1)
+        lm.sample("[MASK] [MASK]", "ordered", watch=lambda step, chains, texts: shown.append(step))
+    assert shown == [0]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -273,6 +310,42 @@ def test_draws_that_make_no_sense(name, options, told):
     needed = {"pick": "sample"} if "pick" in {field.name for field in fields(KERNELS[name])} else {}
     with pytest.raises(BesagError, match=told):
         kernel(name, **needed, **options)
+
+
+HOSTILE = [0, -1, 10**9, 10**30, 10**400, math.nan, math.inf, -math.inf, 1e-300, -0.5, "x", "", None, True, [],
+           [1, 2, 3], [10**30] * 3, ["x"], {}]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "way"), [(name, WAYS.get(name, [{}])[0]) for name in NAMES])
+def test_every_option_is_taken_or_refused_in_words_whatever_is_said(name, way):
+    """And what is taken runs to an end, without NaN."""
+    for option in fields(KERNELS[name]):
+        for value in HOSTILE:
+            law = law_for(name, way, 1)
+            try:
+                told = run(name, {**way, option.name: value}, law, ragged(), seed=1)
+            except BesagError:
+                continue
+            assert not any(more.isnan().any() for _, info in told[1:] for more in info.more.values()), option.name
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "told"),
+    [
+        ("remask", {"grid": 10**9}, "grid=1000000000: give at most 100,000"),
+        ("block_gibbs", {"candidates": 10**9}, "candidates=1000000000: give at most 1,024"),
+        ("grouped", {"size": 10**30}, "size=1000000000000000000000000000000: give at most 1,048,576"),
+        ("refine", {"iterations": 10**9}, "iterations=1000000000: give at most 100,000,000"),
+        ("tempering", {"rungs": 10**9}, "rungs=1000000000: give at most 1,024"),
+        ("semi_ar", {"window": 10**9}, "window=1000000000: give at most"),
+        ("adaptive", {"reach": math.inf}, "reach=inf: give the number of places"),
+        ("entropy_bound", {"bound": 10**400}, "bound=1000.*: give nats"),
+        ("metropolis", {"anneal": (4.0, 0.5, 10**9)}, "the steps of anneal=1000000000: give at most"),
+    ],
+)
+def test_counts_have_bounds_that_are_told(name, options, told):
+    with pytest.raises(BesagError, match=told):
+        kernel(name, **options)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,8 +1,12 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.networks import tiny, vocabulary
 from tests.samplers.exact import sequences
 
 import besag
+from besag.conditionals.transformer import Transformer
 from besag.errors import BesagError
 
 WEIGHTS = np.random.default_rng(2).gamma(1.0, size=(3, 3, 3)) + 0.05
@@ -51,3 +55,34 @@ def test_what_is_no_filling_is_told(lm):
 def test_a_text_with_a_mask_has_no_probability(lm):
     with pytest.raises(BesagError, match=r"holds a mask, and has no probability: give it as `within`"):
         lm.normalise(["a [MASK] b"], chains=2, levels=2)
+
+
+# ---- what was asked before
+
+
+TEXTS = ["the cat sat on", "the cat [SEP] on", "the cat on sat", "[SEP] cat sat on", "the cat", "the [SEP]"]
+
+
+@pytest.fixture(scope="module")
+def network():
+    return besag.load(Transformer(tiny("bert"), vocabulary("bert"), name="tiny"), progress=False)
+
+
+@pytest.fixture(scope="module")
+def alone(network):
+    """What each text gets in a call of its own."""
+    return {text: network.normalise([text], chains=2, levels=2)[0].log_prob for text in TEXTS}
+
+
+@given(asked=st.lists(st.sampled_from(TEXTS), min_size=1, max_size=4))
+@settings(max_examples=8)
+def test_the_answer_for_a_text_does_not_depend_on_what_was_asked_before(network, alone, asked):
+    """Special tokens that are written in a text stay, so texts of one length may have another log Z."""
+    found = network.normalise(asked, chains=2, levels=2)
+    assert [one.log_prob for one in found] == pytest.approx([alone[text] for text in asked], abs=1e-4)
+
+
+def test_texts_that_are_fixed_alike_share_an_estimate(network):
+    found = network.normalise(TEXTS[:4], chains=2, levels=2)
+    assert found[0].log_z is found[2].log_z
+    assert len({id(one.log_z) for one in found}) == 3

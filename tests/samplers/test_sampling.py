@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 from tests.networks import tiny, vocabulary
+from tests.samplers.exact import Hashed
 
 import besag
 from besag.conditionals.transformer import Transformer
@@ -259,3 +260,68 @@ def test_chains_are_watched_while_they_run(law):
 def test_the_embedded_model_writes_words(lm):
     chain = lm.sample("The [MASK] sat on the [MASK].", kernel="ordered", chains=3, seed=0)
     assert all(text.startswith("The ") and " sat on the " in text and "[MASK]" not in text for text in chain)
+
+
+# ---- what is told of texts that are alike
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("mask_predict", {}), ("ordered", {"pick": "argmax"}), ("grouped", {"pick": "argmax"}),
+        ("refine", {"start": "mask", "hide": True}),
+    ],
+)  # fmt: skip
+def test_chains_of_a_kernel_that_draws_nothing_are_told_to_be_one_text(law, name, options):
+    found = law.sample("[MASK] a [MASK] b", name, chains=3, **options)
+    assert len(set(found.texts)) == 1
+    assert "1 DIFFERENT TEXT IN 3 CHAINS: one chain is enough, or draw tokens (pick='sample')" in found.facts
+    assert not any("DIFFERENT" in fact for fact in law.sample("[MASK] a [MASK] b", name, chains=1, **options).facts)
+
+
+def test_drawn_texts_that_are_alike_are_counted(law):
+    found = law.sample("[MASK] a b c", "ordered", chains=30, seed=1)
+    assert f"{len(set(found.texts))} DIFFERENT TEXTS IN 30 CHAINS" in found.facts
+
+
+def test_passes_are_counted_in_words(law):
+    assert "1 forward pass a chain" in law.sample("[MASK] a b c", "ordered", chains=2).facts
+
+
+# ---- a token that is nothing but a space
+
+
+@pytest.mark.parametrize(
+    ("text", "free", "tokens", "written"),
+    [
+        ("[MASK] [MASK] [MASK] said.", None, ["▁", '"', "Yes"], '"Yes said.'),
+        ("[MASK][MASK][MASK] said.", None, ["▁", '"', "Yes"], '"Yes said.'),
+        ("He [MASK] [MASK] [MASK].", None, ["▁", '"', "Yes"], 'He "Yes.'),
+        ("He was here.", [1, 2, 3], ["▁", '"', "Yes"], '"Yes.'),
+        ("So he was here.", [2, 3, 4], ["▁", '"', "Yes"], 'So "Yes.'),
+    ],
+)
+def test_a_text_that_begins_with_a_quote_begins_with_it(lm, text, free, tokens, written):
+    sheet = template(lm.conditionals, text, free=free)
+    ids = sheet.ids.copy()
+    ids[list(sheet.at)] = [lm.vocabulary.id(token) for token in tokens]
+    assert sheet.write(ids) == written
+
+
+# ---- bounds
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"chains": 10**9}, "chains=1000000000: give at most 1,048,576"),
+        ({"chains": 2**20, "length": 2**10}, "chains=1048576 of .* tokens: all of them together may have"),
+        ({"steps": 10**30}, "steps=1000000000000000000000000000000: give at most"),
+        ({"every": 10**9}, "every=1000000000: give at most"),
+        ({"length": 10**9}, "length=1000000000: give at most 131,072"),
+    ],
+)
+def test_counts_have_bounds_that_are_told(arguments, told):
+    lm = besag.load(Hashed(3), progress=False)
+    with pytest.raises(BesagError, match=told):
+        lm.sample(**{"length": 4, **arguments})

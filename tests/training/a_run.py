@@ -59,6 +59,16 @@ def small(folder: Path, changes: dict[str, dict[str, Any]] | None = None) -> Rec
     return recipe.of_table(table, "a_run")
 
 
+def attempt(folder: str, changes: dict[str, Any]) -> None:
+    """Begin the run, or go on with it: what the command does, in a process of its own that may be killed."""
+    import warnings
+
+    from besag.train_model import train
+
+    warnings.simplefilter("ignore")
+    train(small(Path(folder), changes), resume=(Path(folder) / "recipe.toml").exists(), quiet=True)
+
+
 def main(arguments: list[str]) -> None:
     from besag.training.run import train
 

@@ -221,7 +221,7 @@ def test_tables_from_the_corpus_are_used():
     )
     batch = MaskingCollator(tokenizer, "frequency", statistics=told)(Texts(tokenizer).rows)
     assert (batch["labels"] != -100).any()
-    with pytest.raises(BesagError, match="prepare"):
+    with pytest.raises(BesagError, match=r"give statistics=besag.masking_statistics"):
         MaskingCollator(tokenizer, "frequency")(Texts(tokenizer).rows)
 
 
@@ -312,3 +312,35 @@ def test_the_budget_holds_for_a_batch_of_everything():
     counts = (batch["labels"] != -100).sum(1).numpy()
     assert (counts <= budget(passages, np.full(6, 0.25), 2)).all()
     assert counts.sum() > 10
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"tokenizer": 5}, {"law": 5}, {"law": "span", "options": 5}, {"law": "span", "options": {1: 2}}, {"rate": "much"},
+     {"rate": None}, {"rate_law": 5}, {"rate_law": "linear", "end_rate": "x"}, {"hold": "x", "rate_law": "linear",
+     "end_rate": 0.1}, {"mask": "all"}, {"mask": None}, {"per": 5}, {"predict": "x"}, {"statistics": 5}, {"seed": 0.5},
+     {"seed": 10**30}, {"seed": None}, {"pad_to_multiple_of": 0}, {"pad_to_multiple_of": 10**9},
+     {"rate": float("nan")}],
+    ids=str,
+)  # fmt: skip
+def test_arguments_of_other_types_are_told(options):
+    with pytest.raises(BesagError):
+        MaskingCollator(**{"tokenizer": tokenizers.build("wordpiece-uncased"), **options})
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [5, None, "text", {"input_ids": [1]}, [5], [None], ["text"], [[1.5]], [{"input_ids": None}], [{"input_ids": ["a"]}],
+     [{"input_ids": [1, 2], "draw": "x"}], [{"input_ids": [1, 2], "draw": -1}], [{"input_ids": [1, 2], "draw": 10**30}],
+     [{"input_ids": [1, 2], "attention_mask": "ab"}], [{"input_ids": [[1], [1, 2]]}],
+     [{"input_ids": [1, 2], "spans": 5, "offset_mapping": [(0, 1), (1, 2)]}],
+     [{"input_ids": [1, 2], "spans": [(0, 1)], "offset_mapping": [(0, 1)]}], [{"input_ids": [10**30]}]],
+    ids=str,
+)  # fmt: skip
+def test_batches_of_other_types_are_told(batch):
+    collator = MaskingCollator(tokenizers.build("wordpiece-uncased"), "uniform")
+    with pytest.raises(BesagError):
+        collator(batch)
+    for setter, value in ((collator.set_progress, "x"), (collator.set_progress, 2.0), (collator.set_epoch, 0.5)):
+        with pytest.raises(BesagError):
+            setter(value)

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from besag.checks import MOST_COPIES
 from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
 from besag.cli.groups import ModelOptions, OutputOptions, RowsOptions, RunOptions, grouped
 from besag.cli.positions import Keep, positions
 from besag.files.inputs import Input, Record, records
 from besag.files.writing import Writer
+from besag.results.words import counted
 
 if TYPE_CHECKING:
     from besag.language_model import LanguageModel
@@ -23,10 +25,11 @@ Inputs = Annotated[
     list[str] | None,
     typer.Argument(metavar="INPUT", help="A text, a file, or - for stdin.", show_default=False),
 ]
-Copies = Annotated[int, o.of_method("--copies", min=1, help="Of each text.")]
+Copies = Annotated[int, o.of_method("--copies", min=1, max=MOST_COPIES, help="Of each text.")]
 Share = Annotated[float, o.of_method("--share", help="Of the words that may change, in a round.")]
 Rounds = Annotated[int, o.of_method("--rounds", min=1, help="How often a text is gone through.")]
 Together = Annotated[int, o.of_method("--together", min=1, help="Words hidden at a time.")]
+Distinct = Annotated[bool, o.of_method("--distinct/--repeats", help="Draw a copy again that says what another says.")]
 Similarity = Annotated[float, o.of_method("--similarity", help="The least similarity to the original; -1 takes all.")]
 Temperature = Annotated[float, o.of_method("--temperature", "-t", help="1 draws from the model's own law.")]
 TopK = Annotated[int | None, o.of_method("--top-k", help="Draw from the k likeliest tokens.")]
@@ -44,6 +47,7 @@ class AugmentOptions:
     together: Together = 1
     keep: Keep = None
     similarity: Similarity = 0.9
+    distinct: Distinct = True
     temperature: Temperature = 1.0
     top_k: TopK = None
     top_p: TopP = None
@@ -54,8 +58,8 @@ class AugmentOptions:
 
         return Augmenting(
             copies=self.copies, share=self.share, rounds=self.rounds, together=self.together,
-            keep=tuple(positions(self.keep) or ()), similarity=self.similarity, temperature=self.temperature,
-            top_k=self.top_k, top_p=self.top_p, seed=self.seed,
+            keep=tuple(positions(self.keep) or ()), similarity=self.similarity, distinct=self.distinct,
+            temperature=self.temperature, top_k=self.top_k, top_p=self.top_p, seed=self.seed,
         )  # fmt: skip
 
 
@@ -88,14 +92,16 @@ def augment(
             work.run(out, ctrl_c)
         except KeyboardInterrupt:
             again = rows.skip + work.done
-            say(f"interrupted after {work.done} texts; go on with --skip {again} (and --output another file)")
+            say(
+                f"interrupted after {counted(work.done, 'text')}; go on with --skip {again} (and --output another file)"
+            )
             return INTERRUPTED
         finally:
             with ctrl_c.held_back():
                 out.close()
     say(f"{how.guard(lm.conditionals)} · seed {method.seed} · {lm.name}")
     if work.unchanged:
-        say(f"{work.unchanged} copies could not be changed: see their status and reason")
+        say(f"{counted(work.unchanged, 'copy')} could not be changed: see status and reason")
     return UNSCORED if work.unchanged else 0
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from besag.checks import MOST_MINORS
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, PlotOptions, RunOptions, grouped
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 _AT = "Without --position (and masks), all neighbours are tested."
 
 Diagnosed = Annotated[str, typer.Argument(metavar="TEXT", help=f"A sentence. {_AT}", show_default=False)]
-Minors = Annotated[int, o.of_method("--minors", min=1, help="2 × 2 minors drawn for each pair of places.")]
+Minors = Annotated[
+    int, o.of_method("--minors", min=1, max=MOST_MINORS, help="2 × 2 minors drawn for each pair of places.")
+]
 Candidates = Annotated[int, o.of_method("--candidates", min=2, help="Tokens of each place, for all but the minors.")]
 MaxDistance = Annotated[
     int | None,

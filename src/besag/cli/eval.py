@@ -89,7 +89,7 @@ def minimal_pairs(
     pairs = [one for file in files for one in read_pairs(file, limit, good=good, bad=bad, header=header)]
     methods = scored.chosen()
     models = model.load_all(run.progress)
-    scorers = pair(models, methods, {}, [None] * len(models))
+    scorers = pair(models, methods, {}, [None] * len(models), model.names)
     if output.plot is not None and len(scorers) > 1:
         raise BesagError("--plot draws one model and one method, and there are several")
     work = Comparing(scorers, pairs, reduction, kept)

@@ -9,14 +9,22 @@ import typer
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, OutputOptions, RunOptions, grouped
-from besag.cli.joint import JointOptions
+from besag.cli.joint import MOST_ROWS, JointOptions
 from besag.cli.settings import ConstructionOptions
 
+MOST_BEAM = 10_000
+
 Masked = Annotated[str, typer.Argument(metavar="TEXT", help="With one [MASK] or more.", show_default=False)]
-K = Annotated[int, o.of_result("--k", "-k", min=1, help="How many fillings.")]
+K = Annotated[int, o.of_result("--k", "-k", min=1, max=MOST_ROWS, help="How many fillings.")]
 Beam = Annotated[
     int | None,
-    o.of_method("--beam", min=1, help="Search with so many hypotheses instead of comparing all.", show_default=False),
+    o.of_method(
+        "--beam",
+        min=1,
+        max=MOST_BEAM,
+        help="Search with so many hypotheses instead of comparing all.",
+        show_default=False,
+    ),
 ]
 Drawn = Annotated[bool, o.of_result("--sample", help="Draw fillings from the joint instead of taking the likeliest.")]
 Seed = Annotated[int, o.of_method("--seed", help="--sample: of the draws.")]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
@@ -114,16 +115,40 @@ class ModelsOptions(ModelOptions):
 
     model: o.Models = None  # type: ignore[assignment] # the same option, said more than once
 
+    @property
+    def named(self) -> list[tuple[str, str | None]]:
+        """What the user calls each of them ("" for nothing), and which it is."""
+        return [_name_and_model(one) for one in self.model] if self.model else [("", None)]
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.named]
+
     def check(self) -> None:
         """Refuse what cannot be meant, before anything is loaded."""
         if self.revision is not None and len(self.model or []) > 1:
             raise BesagError("--revision belongs to one model, and there are several")
+        given = [name for name in self.names if name]
+        for name in given:
+            if given.count(name) > 1:
+                raise BesagError(f"--model {name}=…: two models cannot have one name")
 
     def load_all(self, progress: bool | None = None, *, in_step: bool = False) -> list[LanguageModel]:
         """Each of them; where all run `in_step`, only the first has a progress bar."""
         self.check()
-        names: list[str | None] = [*self.model] if self.model else [None]
-        return [self._load(name, False if place and in_step else progress) for place, name in enumerate(names)]
+        return [
+            self._load(model, False if place and in_step else progress) for place, (_, model) in enumerate(self.named)
+        ]
+
+
+def _name_and_model(said: str) -> tuple[str, str]:
+    """NAME=MODEL apart; a folder may have such a name itself."""
+    name, equals, model = said.partition("=")
+    if not equals or "/" in name or os.path.exists(said):
+        return "", said
+    if not name.strip() or not model.strip():
+        raise BesagError(f"--model {said!r}: write NAME=MODEL, or MODEL alone")
+    return name.strip(), model.strip()
 
 
 # ---- what comes in
@@ -151,14 +176,53 @@ class RowsOptions(LayoutOptions):
     skip: o.Skip = 0
     limit: o.Limit = None
 
-    def sources(self, given: list[str] | None, command: str, output: str | None, keep: bool = True) -> list[Input]:
-        """Where the texts are; none of them may be the file that is written."""
+    def sources(
+        self,
+        given: list[str] | None,
+        command: str,
+        output: str | None,
+        keep: bool = True,
+        around: ContextOptions | None = None,
+    ) -> list[Input]:
+        """Where the texts are, and the context around them; none of them may be the file that is written."""
         if not given and sys.stdin.isatty():
             raise BesagError(f"give a text, a file, or - for stdin (besag {command} --help)")
-        found = inputs(given or ["-"], as_text=self.text, layout=self.layout(keep))
+        columns = around.columns if around else {}
+        layout = self.layout(keep)._replace(prefix=columns.get("prefix"), suffix=columns.get("suffix"))
+        found = inputs(given or ["-"], as_text=self.text, layout=layout)
         if output is not None and any(source.is_file(output) for source in found):
             raise BesagError(f"--output {output!r} is one of the inputs")
         return found
+
+
+@dataclass(frozen=True)
+class ContextOptions:
+    """What is shown around each text, and not scored."""
+
+    prefix: o.Prefix = ""
+    suffix: o.Suffix = ""
+    separator: o.Separator = " "
+    prefix_column: o.PrefixColumn = None
+    suffix_column: o.SuffixColumn = None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """prefix, suffix or both, where each row has its own: the column it stands in."""
+        found: dict[str, str] = {}
+        for name, value, column in (
+            ("prefix", self.prefix, self.prefix_column),
+            ("suffix", self.suffix, self.suffix_column),
+        ):
+            if column is None:
+                continue
+            if value:
+                raise BesagError(f"--{name} is one for all rows, and --{name}-column one for each: say which")
+            found[name] = column
+        return found
+
+    @property
+    def for_all(self) -> dict[str, str]:
+        return {"prefix": self.prefix, "suffix": self.suffix, "separator": self.separator}
 
 
 # ---- what goes out

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from besag.joints.pair import PairJoint
     from besag.language_model import LanguageModel
 
+DIGITS = 10  # of any number of tokens
+MOST_ROWS = 1_000_000
 _CANDIDATES = "How many of the likeliest tokens of each place, or all; if not given, what the device can do."
 
 Masked = Annotated[
@@ -34,8 +36,10 @@ Candidates = Annotated[str | None, o.of_method("--candidates", help=_CANDIDATES,
 Outcomes = Annotated[
     Literal["text", "all"], o.of_method("--outcomes", help="Tokens of text only, or special ones too.")
 ]
-Top = Annotated[int, o.of_result("--top", min=1, help="How many of the likeliest combinations.")]
-Sample = Annotated[int | None, o.of_result("--sample", min=1, help="Draw so many instead.", show_default=False)]
+Top = Annotated[int, o.of_result("--top", min=1, max=MOST_ROWS, help="How many of the likeliest combinations.")]
+Sample = Annotated[
+    int | None, o.of_result("--sample", min=1, max=MOST_ROWS, help="Draw so many instead.", show_default=False)
+]
 Seed = Annotated[int, o.of_result("--seed", help="Of --sample.")]
 
 
@@ -51,11 +55,11 @@ class JointOptions:
         """How large --candidates wants the sets of outcomes."""
         if self.candidates is None:
             return "auto"
-        if self.candidates.isdecimal() and int(self.candidates) > 0:
+        if self.candidates.isdecimal() and len(self.candidates) <= DIGITS and int(self.candidates) > 0:
             return int(self.candidates)
         if self.candidates not in ("all", "auto"):
             guess = nearest(self.candidates, ("all", "auto"))
-            raise BesagError(f"--candidates {self.candidates!r}: say a number of tokens, all or auto.{guess}")
+            raise BesagError(f"--candidates {quoted(self.candidates)}: say a number of tokens, all or auto.{guess}")
         return self.candidates
 
 

@@ -10,7 +10,8 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.groups import ModelOptions, OutputOptions, RowsOptions, RunOptions, grouped
+from besag.cli.groups import ContextOptions, ModelOptions, OutputOptions, RowsOptions, RunOptions, grouped
+from besag.cli.side_by_side import apart
 from besag.files.inputs import Record, records
 
 if TYPE_CHECKING:
@@ -35,12 +36,10 @@ Wide = Annotated[bool, o.of_result("--wide", help="One row a place, one column a
 def marginals(
     model: ModelOptions,
     rows: RowsOptions,
+    around: ContextOptions,
     output: OutputOptions,
     run: RunOptions,
     input: Inputs = None,
-    prefix: o.Prefix = "",
-    suffix: o.Suffix = "",
-    separator: o.Separator = " ",
     candidates: Candidates = None,
     outcomes: Outcomes = "all",
     wide: Wide = False,
@@ -53,20 +52,20 @@ def marginals(
     A row is a place and a candidate, with the effect of putting it there: log p(candidate) − log p(the text's own).
     """
     shape, out = output.shape, output.open()
-    sources = rows.sources(input, "marginals", output.output, keep=False)
+    sources = rows.sources(input, "marginals", output.output, keep=False, around=around)
     lm = model.load(run.progress)
     waiting: deque[Record] = deque()  # those whose marginals have not come back yet, in order
 
-    def texts() -> Iterator[str]:
+    def source() -> Iterator[Record]:
         for record in records(sources, skip=rows.skip, limit=rows.limit):
             if record is not None:
                 waiting.append(record)
-                yield record.text
+                yield record
 
+    texts, contexts = apart(source(), tuple(around.columns))
     words = None if candidates is None else [word.strip() for word in candidates.split(",")]
-    around = {"prefix": prefix, "suffix": suffix, "separator": separator}
     unasked = 0
-    for found in lm.marginals(texts(), words, outcomes=outcomes, base=base, **around):
+    for found in lm.marginals(texts, words, outcomes=outcomes, base=base, **{**around.for_all, **contexts}):
         record = waiting.popleft()
         if found.status != "ok":
             unasked += 1

@@ -15,6 +15,7 @@ of_output = partial(typer.Option, rich_help_panel="Output")
 of_run = partial(typer.Option, rich_help_panel="Running")
 
 _WHICH_MODEL = "Folder or hub name; if not given, the embedded English model."
+_REPEAT_MODEL = "Repeat to compare; NAME=MODEL says what its columns are called."
 _WHICH_METHODS = "`besag methods` lists them; if not given, pll. Repeat to compare."
 _CONSTRUCTION = "A construction of joints: `besag methods` lists them."
 _CONSTRUCTIONS = "Compare this one only; all if not given. Repeat for several."
@@ -22,6 +23,7 @@ _SET = "An option of the method, as `besag methods NAME` lists them; METHOD.NAME
 _DEVICE = "cpu, cuda, cuda:1, mps; if not given, the fastest there is."
 _DTYPE = "float32, bfloat16, float16; if not given, what suits the device."
 _LENGTHS = "File of texts to fit p(n) on, or what `besag lengths` saved: adds log p(n), so that lengths compare."
+_AS_COLUMN = "named as in --column"
 _COLUMN = "Where the texts are: a name, a number from 1, or a path as in hyps.0.text; if not given, text or sentence."
 _ESCAPED = "In a TSV a backslash with t, n or r stands for tab and line ends, as besag writes it."
 _SAFE = "CSV, TSV: an apostrophe before cells that a spreadsheet would run, such as =1+1."
@@ -30,7 +32,7 @@ _FORMAT = "If not given, by the ending of --output; else a table for a terminal 
 # ---- the model
 
 Model = Annotated[str | None, of_model("--model", "-m", help=_WHICH_MODEL)]
-Models = Annotated[list[str] | None, of_model("--model", "-m", help=f"{_WHICH_MODEL} Repeat to compare.")]
+Models = Annotated[list[str] | None, of_model("--model", "-m", help=f"{_WHICH_MODEL} {_REPEAT_MODEL}")]
 Device = Annotated[str | None, of_model("--device", help=_DEVICE)]
 Dtype = Annotated[str | None, of_model("--dtype", help=_DTYPE)]
 Revision = Annotated[str | None, of_model("--revision", help="Branch, tag or commit of a hub model.")]
@@ -50,6 +52,12 @@ Seed = Annotated[int | None, of_method("--seed", help="Of random draws: --set se
 Words = Annotated[Literal["tokenizer", "whitespace"], of_method("--words", help="Who says what a word is.")]
 Prefix = Annotated[str, of_method("--prefix", help="Context before the text: shown, not scored.")]
 Suffix = Annotated[str, of_method("--suffix", help="Context after the text: shown, not scored.")]
+PrefixColumn = Annotated[
+    str | None, of_method("--prefix-column", help=f"The column with the context before each text: {_AS_COLUMN}.")
+]
+SuffixColumn = Annotated[
+    str | None, of_method("--suffix-column", help=f"The column with the context after each text: {_AS_COLUMN}.")
+]
 Separator = Annotated[str, of_method("--separator", help="Stands between context and text.")]
 Lengths = Annotated[str | None, of_method("--lengths", help=_LENGTHS)]
 
@@ -72,7 +80,9 @@ Strict = Annotated[bool, of_input("--strict", help="Stop at a row that cannot be
 Per = Annotated[Literal["sentence", "word", "token"], of_result("--per", help="What a row of the result is.")]
 Reduction = Annotated[Literal["sum", "mean"], of_result("--reduction", help="Of a sentence: over its tokens.")]
 Base = Annotated[Literal["e", "2", "10"], of_result("--base", help="Of the logarithm: nats, bits or hartleys.")]
-Surprisal = Annotated[bool, of_result("--surprisal", help="Of a sentence: minus the log-probability.")]
+Surprisal = Annotated[
+    bool, of_result("--surprisal", help="Of a sentence: minus the log-probability; others have a column of it.")
+]
 Rank = Annotated[bool, of_result("--rank", help="Of a token: 1 is the model's first choice.")]
 Entropy = Annotated[bool, of_result("--entropy", help="Of a token: of the model's prediction there.")]
 Summary = Annotated[bool, of_result("--summary", help="Of all texts: perplexity, bits per character and byte.")]

@@ -33,10 +33,9 @@ class View:
     whole: bool = False  # the score itself with all its tokens, which JSON Lines can hold
 
     def __post_init__(self) -> None:
-        if self.per != "sentence" and (self.reduction != "sum" or self.surprisal):
-            option = "--surprisal" if self.surprisal else f"--reduction {self.reduction}"
+        if self.per != "sentence" and self.reduction != "sum":
             raise BesagError(
-                f"{option} is for --per sentence; per {self.per} log_prob and surprisal are columns of their own"
+                f"--reduction {self.reduction} is for --per sentence; a {self.per} has the sum over its tokens"
             )
         if (self.rank or self.entropy) and not (self.per == "token" or (self.whole and self.per == "sentence")):
             option = "--rank" if self.rank else "--entropy"

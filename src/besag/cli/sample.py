@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from besag.checks import MOST_CHAINS, MOST_LENGTH, MOST_STEPS
 from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, OutputOptions, RunOptions, grouped
@@ -36,9 +37,11 @@ Template = Annotated[
     typer.Argument(metavar="[TEXT]", help="With one [MASK] or more; or any text with --free.", show_default=False),
 ]
 KernelName = Annotated[str, o.of_method("--kernel", "-k", help="`besag methods` lists them.")]
-Chains = Annotated[int, o.of_method("--chains", "-c", min=1, help="Chains, all run together.")]
-Steps = Annotated[int | None, o.of_method("--steps", min=1, help="If not given: a decoder's own, or 10 a free place.")]
-Length = Annotated[int | None, o.of_method("--length", min=1, help="Tokens to draw from nothing.")]
+Chains = Annotated[int, o.of_method("--chains", "-c", min=1, max=MOST_CHAINS, help="Chains, all run together.")]
+Steps = Annotated[
+    int | None, o.of_method("--steps", min=1, max=MOST_STEPS, help="If not given: a decoder's own, or 10 a free place.")
+]
+Length = Annotated[int | None, o.of_method("--length", min=1, max=MOST_LENGTH, help="Tokens to draw from nothing.")]
 Lengths = Annotated[
     str | None,
     o.of_method("--lengths", help="File of texts, or what `besag lengths` saved, to draw lengths from."),
@@ -53,9 +56,11 @@ Forbid = Annotated[list[str] | None, o.of_method("--forbid", help="A word that m
 Matching = Annotated[str | None, o.of_method("--pattern", help="A regular expression that the whole text matches.")]
 Characters = Annotated[str | None, o.of_method("--characters", metavar="LEAST:MOST", help="Of the whole text.")]
 Words = Annotated[str | None, o.of_method("--words", metavar="LEAST:MOST", help="Of the whole text.")]
-Budget = Annotated[int, o.of_method("--budget", min=1, help="With constraints: forward passes of one search.")]
+Budget = Annotated[
+    int, o.of_method("--budget", min=1, max=MOST_STEPS, help="With constraints: forward passes of one search.")
+]
 Seed = Annotated[int, o.of_method("--seed", help="Of all draws.")]
-Every = Annotated[int | None, o.of_result("--every", min=1, help="--record: keep every so many steps.")]
+Every = Annotated[int | None, o.of_result("--every", min=1, max=MOST_STEPS, help="--record: keep every so many steps.")]
 RecordFile = Annotated[
     str | None, o.of_result("--record", help="File (.jsonl, .parquet) for what the chains say on the way.")
 ]
@@ -185,14 +190,17 @@ def sample(
     canvas.check()
     recorded.check(output.output)
     options = method.of_kernel()  # a wrong name is told before anything is loaded
-    progress = False if recorded.live else run.progress
+    live = recorded.live and sys.stderr.isatty()
+    if recorded.live and not live:
+        say("--live is left out: stderr is no terminal, and chains are shown on one")
+    progress = False if live else run.progress
     wanted = kept.wanted()
     if wanted:
         _refuse_beside_constraints(text, canvas, method, recorded)
         return _solve(model.load(progress), wanted, text, canvas, method, kept.budget, out)
     lm = model.load(progress)
     try:
-        found = _run(lm, text, canvas, method, options, recorded)
+        found = _run(lm, text, canvas, method, options, recorded, live)
     except KeyboardInterrupt:
         if recorded.record is None or not Path(f"{recorded.record}.state").exists():
             raise
@@ -211,11 +219,12 @@ def _run(
     method: KernelOptions,
     options: dict[str, Any],
     recorded: RecordOptions,
+    live: bool,
 ) -> Chain:
     with ExitStack() as stack:
         return lm.sample(
             text, method.kernel, chains=method.chains, steps=method.steps, seed=method.seed, every=recorded.every,
-            record=recorded.record, resume=recorded.resume, watch=Watched(stack) if recorded.live else None,
+            record=recorded.record, resume=recorded.resume, watch=Watched(stack) if live else None,
             **canvas.of_sample(lm), **options,
         )  # fmt: skip
 

@@ -14,7 +14,7 @@ import typer
 from besag.cli import options as o
 from besag.cli.config import Config
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
-from besag.cli.groups import ModelsOptions, OutputOptions, RowsOptions, RunOptions, grouped
+from besag.cli.groups import ContextOptions, ModelsOptions, OutputOptions, RowsOptions, RunOptions, grouped
 from besag.cli.rows import View
 from besag.cli.settings import MethodsOptions
 from besag.errors import BesagError
@@ -37,13 +37,10 @@ Inputs = Annotated[
 
 
 @dataclass(frozen=True)
-class TextOptions:
-    """What a method is around of each text."""
+class TextOptions(ContextOptions):
+    """What a method is told of each text."""
 
     words: o.Words = "tokenizer"
-    prefix: o.Prefix = ""
-    suffix: o.Suffix = ""
-    separator: o.Separator = " "
     lengths: o.Lengths = None
 
 
@@ -119,11 +116,12 @@ def score(
     shape = output.shape
     view = shown.view(whole=shape == "jsonl")
     out = output.begin(input or ["-"], rows.text)
-    sources = rows.sources(input, "score", output.output, shown.keep)
+    sources = rows.sources(input, "score", output.output, shown.keep, around)
     model.check()
     methods = scored.chosen()
     bar = False if run.progress is None and output.output is None and sys.stdout.isatty() else run.progress
-    work = Run(_scorers(model.load_all(bar, in_step=True), methods, around, shown), view, out, strict, shown.summary)
+    scorers = _scorers(model.load_all(bar, in_step=True), model.names, methods, around, shown)
+    work = Run(scorers, view, out, strict, shown.summary)
     if isinstance(out, Resumable):
         work.begin(
             _about(
@@ -224,16 +222,20 @@ class Run:
 
 
 def _scorers(
-    models: Sequence[LanguageModel], methods: Mapping[str, Method], around: TextOptions, shown: ViewOptions
+    models: Sequence[LanguageModel],
+    names: Sequence[str],
+    methods: Mapping[str, Method],
+    around: TextOptions,
+    shown: ViewOptions,
 ) -> list[Scorer]:
     from besag.cli.lengths import length_models
     from besag.cli.side_by_side import pair
 
     common = {
-        "words": around.words, "prefix": around.prefix, "suffix": around.suffix, "separator": around.separator,
-        "base": shown.base, "rank": shown.rank, "entropy": shown.entropy,
+        **around.for_all, "words": around.words, "base": shown.base, "rank": shown.rank, "entropy": shown.entropy,
     }  # fmt: skip
-    return pair(models, methods, common, length_models(around.lengths, models, methods))
+    lengths = length_models(around.lengths, models, methods)
+    return pair(models, methods, common, lengths, names, tuple(around.columns))
 
 
 # ---- what must be the same for a run to go on with what another began
@@ -253,6 +255,7 @@ def _about(sources: Sequence[Input], scorers: Sequence[Scorer], options: Mapping
         "besag": besag.__version__,
         "inputs": [source.fingerprint() for source in sources],
         "models": [about_model(scorer.lm) for scorer in scorers],
+        "names": [scorer.label.model for scorer in scorers],
         **options,
     }
 

@@ -27,9 +27,33 @@ class Scorer:
     lm: LanguageModel
     method: Method
     options: Mapping[str, Any]  # of lm.score
+    by_row: Sequence[str] = ()  # prefix, suffix or both, where each record has its own
 
-    def score(self, texts: Iterator[str | Idle]) -> Iterator[Score]:
-        return self.lm.score(texts, self.method, **self.options)
+    def score(self, records: Iterator[Record | Idle]) -> Iterator[Score]:
+        texts, around = apart(records, self.by_row)
+        return self.lm.score(texts, self.method, **{**self.options, **around})
+
+
+def apart(
+    records: Iterator[Record | Idle], by_row: Sequence[str]
+) -> tuple[Iterator[str | Idle], dict[str, Iterator[str | None]]]:
+    """The texts of records, and what stands around each: to be read as far as the texts were, and no further."""
+    around: dict[str, deque[str | None]] = {name: deque() for name in by_row}
+
+    def texts() -> Iterator[str | Idle]:
+        for record in records:
+            if isinstance(record, Record):
+                for name, read in around.items():
+                    read.append(getattr(record, name))
+                yield record.text
+            else:
+                yield record
+
+    def one_by_one(read: deque[str | None]) -> Iterator[str | None]:
+        while read:
+            yield read.popleft()
+
+    return texts(), {name: one_by_one(read) for name, read in around.items()}
 
 
 def pair(
@@ -37,12 +61,14 @@ def pair(
     methods: Mapping[str, Method],
     common: Mapping[str, object],
     lengths: Sequence[LengthModel | None],
+    given: Sequence[str] = (),  # what the user calls each model; "" for nothing
+    by_row: Sequence[str] = (),
 ) -> list[Scorer]:
     """Every model with every method that fits it, so that masked and causal models can stand side by side.
 
     A model that no method fits, or a method that fits no model, is left in: scoring then says what is wrong with it.
     """
-    names = _distinct([lm.name for lm in models])
+    names = column_names(list(zip(given or [""] * len(models), [lm.name for lm in models], strict=True)))
     wanted = [
         (place, method)
         for place, lm in enumerate(models)
@@ -61,7 +87,7 @@ def pair(
             one_of_several=len(wanted) > 1,
         )
         options = {**common, "lengths": lengths[place] if method.normalised else None}
-        scorers.append(Scorer(label, models[place], method, options))
+        scorers.append(Scorer(label, models[place], method, options, by_row))
     return scorers
 
 
@@ -79,7 +105,7 @@ def side_by_side(
     waiting: deque[Record] = deque()
     failures: list[BesagError] = []
 
-    def texts() -> Iterator[str | Idle]:
+    def source() -> Iterator[Record | Idle]:
         try:
             for record in records:
                 if record is None:
@@ -87,11 +113,11 @@ def side_by_side(
                     yield IDLE
                 else:
                     waiting.append(record)
-                    yield record.text
+                    yield record
         except BesagError as failure:
             failures.append(failure)
 
-    copies = tee(texts(), len(scorers))
+    copies = tee(source(), len(scorers))
     for scores in zip(*(scorer.score(copy) for scorer, copy in zip(scorers, copies, strict=True)), strict=True):
         yield waiting.popleft(), scores
     for failure in failures:
@@ -132,7 +158,24 @@ class Unscored:
         return f"{rows} not scored: {states}; the first is {self.first}"
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Names of models, the second of two equal ones with a number."""
-    earlier = [names[:place].count(name) for place, name in enumerate(names)]
-    return [f"{name}#{count + 1}" if count else name for name, count in zip(names, earlier, strict=True)]
+def column_names(models: Sequence[tuple[str, str]]) -> list[str]:
+    """What the columns of models are called, of each the name that was given ("" for none) and its own.
+
+    One without a name is called by the last part of its path, by more parts where several end alike, and the second of
+    two that are the same gets a number.
+
+    >>> column_names([("", "runs/a/final"), ("", "runs/b/final"), ("big", "org/name"), ("", "org/name")])
+    ['a/final', 'b/final', 'big', 'name']
+    """
+    parts = [[given] if given else own.rstrip("/\\").replace("\\", "/").split("/") for given, own in models]
+    short = [_shortest(one, [other for other in parts if other != one]) for one in parts]
+    earlier = [short[:place].count(name) for place, name in enumerate(short)]
+    return [f"{name}#{count + 1}" if count else name for name, count in zip(short, earlier, strict=True)]
+
+
+def _shortest(parts: Sequence[str], others: Sequence[Sequence[str]]) -> str:
+    """As few of the last parts as no other has; all of them where there is no such."""
+    for count in range(1, len(parts)):
+        if all(list(other[-count:]) != list(parts[-count:]) for other in others):
+            return "/".join(parts[-count:])
+    return "/".join(parts)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
+from besag.checks import number
 from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, WRONG, guarded, say
 from besag.errors import BesagError, nearest
@@ -81,8 +82,8 @@ def run(
 
     besag train recipe.toml --resume
 
-    Several GPUs: torchrun --nproc-per-node 2 -m besag train recipe.toml. Ctrl-C ends the run after its step, with a
-    checkpoint; --resume goes on from there.
+    Several GPUs: torchrun --nproc-per-node 2 -m besag train recipe.toml. Ctrl-C or SIGTERM ends the run after its step,
+    with a checkpoint; --resume goes on from there.
     """
     from besag.train_model import train
 
@@ -97,7 +98,7 @@ def run(
     if not result.finished:
         said = shlex.join(["besag", "train", recipe, *_repeated(set_, minutes, output), "--resume"])
         say(f"stopped after step {result.step:,}, with a checkpoint; go on with: {said}")
-        return INTERRUPTED
+        return INTERRUPTED if result.signal is None else 128 + result.signal  # as a shell says it: 130, 143
     _tell(result)
     return 0
 
@@ -158,11 +159,12 @@ def curves(
     from besag.training.run import logs
 
     check_output(output, force)
+    drawing.check_format(output)
     names = _names(runs)
     read = {name: logs.read(folder) for name, folder in zip(names, runs, strict=True)}
     drawing.save(drawing.draw(read, x), output)
     for name, rows in read.items():
-        losses = [row["loss"] for row in rows if "loss" in row]
+        losses = [row["loss"] for row in rows if not logs.is_evaluation(row)]
         print(f"{name:<{max(map(len, names))}}  {drawing.sparkline(losses)}  {losses[-1]:.4f}")
     say(f"{output} is written")
     return 0
@@ -174,7 +176,7 @@ def curves(
 def _changes(changes: list[str] | None, minutes: float | None, plot: bool | None = None) -> list[str]:
     """What the options change, as the keys of the recipe that they are short for."""
     given = list(changes or ())
-    given += [f"schedule.minutes={minutes}"] if minutes is not None else []
+    given += [f"schedule.minutes={number(minutes, '--minutes', least=0, most=10**7)}"] if minutes is not None else []
     return given if plot is None else [*given, f"run.plot={str(plot).lower()}"]
 
 

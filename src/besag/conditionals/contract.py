@@ -60,3 +60,12 @@ def require_both_sides(conditionals: Conditionals, what: str = "this") -> None:
     """Refuse a causal model, in one sentence everywhere."""
     if conditionals.sees != "both" or conditionals.vocabulary.mask_id is None:
         raise BesagError(f"{conditionals.name!r} sees the left side of a place only: {what} needs a masked model.")
+
+
+def gives_zeros(conditionals: Conditionals) -> bool:
+    """Can it give what is asked the probability 0? An exact law can.
+
+    The softmax of a network cannot: a log-probability of −∞ then comes of a number that overflowed, or of a token that
+    was masked in the network itself, and says nothing about a text.
+    """
+    return getattr(conditionals, "model", None) is None

@@ -1,8 +1,8 @@
 """What masked and causal networks share: the head on asked rows alone, and what a short probe finds out at the start.
 
-Nothing here trusts a family's reputation. Whether the head can be cut off, how places are numbered, whether a mask must
-be given, whether padding changes anything and which side the network sees: each is tried on a few short sequences, some
-of which hold the pad token as an ordinary value. Knows no family, no batch, no method.
+Nothing here trusts a family's reputation. Whether the head can be cut off, whether a mask must be given, whether
+padding changes anything and which side the network sees: each is tried on a few short sequences, some of which hold the
+pad token as an ordinary value. Knows no family, no batch, no method.
 """
 
 from __future__ import annotations
@@ -82,7 +82,6 @@ class Network:
         self.width: int = logits.shape[-1]
         self._read, self._head, states = self._cut(probe, logits)
         self.split = self._head is not _as_they_are
-        states = self._number_places(probe, states)
         states = self._drop_mask(probe, states)
         self.pads = self._bears_padding(probe)
         self._from_left, self._from_right = self._influences(probe, states)
@@ -117,9 +116,10 @@ class Network:
                 f"{self.title} has no head that gives every place a logit for each of the {self.vocabulary.size} "
                 f"tokens of its tokenizer: {USABLE}"
             )
-        if logits.isnan().any():
+        if bool((logits.isnan() | logits.isposinf()).any()):
             advice = "its weights are broken" if self.dtype == torch.float32 else "try dtype='float32'"
-            raise BesagError(f"{self.title} answers with numbers that are no numbers (NaN) in {self.dtype}: {advice}")
+            found = "numbers that are no numbers (NaN)" if logits.isnan().any() else "infinite logits (+∞)"
+            raise BesagError(f"{self.title} answers with {found} in {self.dtype}: {advice}")
         return logits
 
     def _cut(self, probe: Tensor, logits: Tensor) -> tuple[Reader, Callable[[Tensor], Tensor], Tensor]:
@@ -137,22 +137,6 @@ class Network:
             except Exception as trip:
                 log.info("the head of %s is not run apart from its base model: %r", self.title, trip)
         return Reader(self.model), _as_they_are, logits
-
-    def _number_places(self, probe: Tensor, states: Tensor) -> Tensor:
-        """Find the number of the first place; give numbers only if the network's own are shifted by a pad token."""
-        read = self._read
-        room = getattr(self.model.config, "max_position_embeddings", None) or 0
-        offsets = [0, *sorted(row + 1 for row in self._padding_rows())] if "position_ids" in read.accepts else []
-        for offset in offsets:
-            if offset == 0 or offset + probe.shape[1] <= room:
-                read.offset = offset
-                given = attempt(read, probe)
-                if given is not None and gap(given[:2], states[:2]) <= SAME[self.dtype]:  # where no pad token shifts
-                    if gap(given, states) > SAME[self.dtype]:
-                        return given
-                    break
-        read.offset = None
-        return states
 
     def _drop_mask(self, probe: Tensor, states: Tensor) -> Tensor:
         """Give no mask where nothing is padded, if the network says the same without one."""

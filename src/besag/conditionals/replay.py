@@ -4,6 +4,8 @@ Launching the some two hundred kernels of a small batch one by one takes the hos
 them. A recorded graph is launched as one. Large batches gain nothing and would hold memory, so they run as ever; so
 does whatever cannot be recorded. The numbers are the same: the same kernels run. For that a network must not know
 that it is recorded: transformers would then give attention a mask of ones, which no fast kernel takes.
+
+A replay writes where the last one wrote, so only one caller at a time may run it and copy from it (`besag.batches`).
 """
 
 from __future__ import annotations
@@ -64,7 +66,10 @@ class Replay:
     def _record(self, ids: Tensor) -> _Graph | None:
         graph, static = torch.cuda.CUDAGraph(), ids.clone()
         try:
-            with torch.cuda.graph(graph), patch("torch.cuda.is_current_stream_capturing", return_value=False):
+            with (
+                torch.cuda.graph(graph, capture_error_mode="thread_local"),  # what other threads do breaks no recording
+                patch("torch.cuda.is_current_stream_capturing", return_value=False),
+            ):
                 states = self.read(static)
         except RuntimeError as trip:  # something in it waits for the device, which cannot be recorded
             log.info("this network is not replayed: %r", trip)

@@ -83,27 +83,24 @@ def tensor_cores() -> Iterator[None]:
 
 
 class Reader:
-    """Runs a network on token ids, so that a pad token among the *values* is a token like any other.
+    """Runs a network on token ids, as its users run it on the text: every token of it is there to be seen.
 
-    Some families derive from the pad id which places exist (the attention mask) or where they stand (positions). So
-    both are given, unless the network is known to say the same without them: looking through an explicit mask stops the
-    device in every batch.
+    Some families derive from the pad id which places exist, where they are given no attention mask. A tokenizer gives
+    one, of ones, even for a pad token that is written in a text, and so is one given here, unless the network is known
+    to say the same without it: looking through an explicit mask stops the device in every batch. Where places stand is
+    left to the network. RoBERTa and its kin do not count pad tokens: one in a text moves all that come after it.
     """
 
     def __init__(self, module: nn.Module) -> None:
         self.module = module
         self.accepts = frozenset(inspect.signature(module.forward).parameters)
         self.mask = "attention_mask" in self.accepts  # give a mask of ones where nothing is padded?
-        self.offset: int | None = None  # give positions offset, offset + 1, …? None: the network numbers them itself
         self.fixed: dict[str, bool] = {"use_cache": False} if "use_cache" in self.accepts else {}
 
     def __call__(self, ids: Tensor, context: Mapping[str, Tensor] = NOTHING) -> Tensor:  # (N, L) -> (N, L, H)
         inputs = {name: value for name, value in context.items() if name in self.accepts}
         if self.mask and "attention_mask" not in inputs:
             inputs["attention_mask"] = torch.ones_like(ids)
-        if self.offset is not None and "position_ids" not in inputs:
-            positions = torch.arange(self.offset, self.offset + ids.shape[1], device=ids.device)
-            inputs["position_ids"] = positions.expand(ids.shape)  # (N, L)
         with attention_for(ids.shape[1]) if ids.is_cuda else nullcontext():
             states: Tensor = self.module(input_ids=ids, **inputs, **self.fixed)[0]
         return states

@@ -30,6 +30,7 @@ from besag.constraints.search import ORDERS, Order, Result, Search, Solution
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.joints.candidates import outcome_ids
+from besag.places.reading import unknown_around
 from besag.places.tokens import Token
 from besag.results import data, words
 from besag.results.data import json_ready
@@ -44,6 +45,8 @@ from besag.samplers.sheet import Sheet, blank, template
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+MOST_SOLUTIONS, MOST_PASSES = 100_000, 10_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,12 +121,13 @@ def solve(
     refuse_strangers(constraints)
     refuse_unknown("order", order, ORDERS)
     Drawing(temperature, top_k)
-    whole_number(budget, "budget")
+    whole_number(budget, "budget", most=MOST_PASSES)
     if solutions is not None:
-        whole_number(solutions, "solutions")
+        whole_number(solutions, "solutions", most=MOST_SOLUTIONS)
     if sample and solutions is None:
         raise BesagError("solutions=None asks for all there are, and sample=True for draws: say how many draws")
     sheet = text if isinstance(text, Sheet) else template(model, text) if isinstance(text, str) else blank(model, text)
+    unknown_around(model.vocabulary, sheet.encoded, sheet.positions)
     named = "".join(constraint.letters for constraint in constraints)
     page = Page(sheet, model.width, outcome_ids(model, "text"), named)
     for constraint in constraints:
@@ -185,5 +189,5 @@ def _solutions(page: Page, found: list[Solution], passes: int, status: Status, s
         tuple(solution.model_log_prob for solution in found),
         passes,
         status,
-        tuple(said),
+        (*words.unseen(page.encoded.unknown), *said),
     )

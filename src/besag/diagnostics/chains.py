@@ -33,7 +33,8 @@ import torch
 from numpy.typing import ArrayLike
 
 from besag.arrays import Floats, Ints
-from besag.errors import BesagError
+from besag.checks import is_whole
+from besag.errors import BesagError, quoted
 from besag.results import data
 from besag.results.data import describe, json_ready
 from besag.results.grid import Grid
@@ -173,8 +174,8 @@ def diagnose(
     chains, steps = max(shapes)
     if {shape[0] for shape in shapes} != {chains} or min(shapes)[1] < steps - 1:
         raise BesagError(f"traces of one run have one shape (chains, steps); these have {sorted(shapes)}")
-    if not 0 <= warmup < steps:
-        raise BesagError(f"warmup={warmup}: leave out at least 0 and fewer than all {steps} steps")
+    if not is_whole(warmup, 0) or warmup >= steps:
+        raise BesagError(f"warmup={quoted(warmup)}: leave out at least 0 and fewer than all {steps} steps")
     moved, still = list[Line](), 0
     if ids is not None:
         kept = ids[:, warmup:]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from besag.diagnostics import show
@@ -45,6 +45,7 @@ class Compatibility(Presented):
     lost: Lost
     details: Mapping[str, Mapping[str, float | int | str]]  # label → iterations, residual, … of its construction
     statuses: Mapping[str, Status]  # label → did it finish?
+    unknown: int = 0  # tokens around the places that the tokenizer does not know
 
     @classmethod
     def of(cls, unaries: Unaries, constructions: Iterable[str | Construction] | None = None) -> Compatibility:
@@ -125,4 +126,5 @@ def compatibility(
 ) -> Compatibility:
     """Of two places of a text: those given, or its two masks."""
     where = find(engine.conditionals.vocabulary, text, positions, engine.conditionals.max_length)
-    return Compatibility.of(asking.unaries(engine, where, outcomes=outcomes, candidates=candidates), constructions)
+    tables = asking.unaries(engine, where, outcomes=outcomes, candidates=candidates)
+    return replace(Compatibility.of(tables, constructions), unknown=where.unknown)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from besag.checks import MOST_CANDIDATES, whole_number
 from besag.conditionals.contract import Conditionals
 from besag.diagnostics import plots, show
 from besag.diagnostics.reading import askable
@@ -71,6 +72,7 @@ class DependenceMap(Presented):
     details: Mapping[str, int]  # joints, and how many of them are unfinished
     model: str
     dtype: str
+    unknown: int = 0  # tokens of the text that the tokenizer does not know
 
     @property
     def pairs(self) -> int:
@@ -158,6 +160,7 @@ def dependence(
         max_distance=max_distance,
         lost=float(np.mean([one.lost for one in found])),
         details={"joints": len(found), "unfinished": unfinished},
+        unknown=encoded.unknown,
         model=conditionals.name,
         dtype=dtype_name(conditionals.dtype),
     )
@@ -165,6 +168,8 @@ def dependence(
 
 def cost(conditionals: Conditionals, text: str, *, candidates: int = 20, max_distance: int | None = None) -> Cost:
     """What a map of this text takes, before anything runs; one that would take very long is refused."""
+    right = "a dependence needs at least 2 tokens of each place"
+    whole_number(candidates, "candidates", 2, right=right, most=MOST_CANDIDATES)
     encoded = read(conditionals.vocabulary, text)
     whole = _cost(conditionals, encoded, candidates, max_distance)
     most = MOST_TOKENS[conditionals.device.type]
@@ -192,7 +197,7 @@ def _plan(
     candidates: int,
     outcomes: Literal["text", "all"],
 ) -> Plan[_Found]:
-    places = find(conditionals.vocabulary, text, pair, conditionals.max_length)
+    places = find(conditionals.vocabulary, text, pair, conditionals.max_length, needs_context=False)
     unaries = yield from asking.plan(conditionals, places, outcomes=outcomes, candidates=candidates)
     built = how.build(unaries)
     information = metrics.measure(unaries, built).mutual_information
@@ -201,8 +206,8 @@ def _plan(
 
 def _pairs(conditionals: Conditionals, encoded: Encoded, max_distance: int | None) -> Iterator[tuple[int, int]]:
     """Indices of places that are asked together: near enough for the user, and for the model to see both."""
-    if max_distance is not None and max_distance < 1:
-        raise BesagError(f"max_distance={max_distance}: places are at least 1 token apart.")
+    if max_distance is not None:
+        whole_number(max_distance, "max_distance", right="places are at least 1 token apart.")
     places, limit = askable(conditionals.vocabulary, encoded), conditionals.max_length
     span = places[-1] - places[0]
     reach = span if max_distance is None else min(max_distance, span)

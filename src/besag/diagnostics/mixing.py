@@ -29,7 +29,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from besag.arrays import Floats, Ints
-from besag.errors import BesagError, require
+from besag.checks import is_number
+from besag.errors import BesagError, quoted, require
 from besag.results import data
 from besag.results.data import json_ready
 from besag.results.grid import Grid, lines
@@ -269,8 +270,8 @@ class Mixing(Presented):
 def exact_mixing(transition: ArrayLike, epsilon: float = EPSILON) -> Mixing:
     """Stationary law, spectral gap and mixing time in total variation of a row-stochastic matrix (N, N)."""
     matrix = _stochastic(transition)
-    if not 0 < epsilon < 1:
-        raise BesagError(f"epsilon={epsilon!r}: a total variation to reach lies between 0 and 1")
+    if not is_number(epsilon) or not 0 < epsilon < 1:
+        raise BesagError(f"epsilon={quoted(epsilon)}: a total variation to reach lies between 0 and 1")
     sizes = np.sort(np.abs(np.linalg.eigvals(matrix)))[::-1]
     second = float(min(sizes[1], 1.0)) if len(sizes) > 1 else 0.0
     system = np.vstack([matrix.T - np.eye(len(matrix)), np.ones(len(matrix))])

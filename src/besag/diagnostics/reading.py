@@ -9,7 +9,7 @@ from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.errors import BesagError, quoted
 from besag.places.places import Places, find
 from besag.places.positions import Position
-from besag.places.reading import read, text_places
+from besag.places.reading import read, text_places, unknown_around
 from besag.vocabulary import Encoded, Vocabulary
 
 
@@ -18,6 +18,7 @@ def askable(vocabulary: Vocabulary, encoded: Encoded) -> list[int]:
     places = text_places(vocabulary, encoded)
     if len(places) < 2:
         raise BesagError(f"{quoted(encoded.text)} has fewer than two tokens that can be asked, and a pair has two.")
+    unknown_around(vocabulary, encoded)  # of the text as a whole: one pair alone may have nothing else around it
     return places
 
 
@@ -28,7 +29,7 @@ def pairs(conditionals: Conditionals, text: str, positions: Sequence[Position] |
     encoded = read(vocabulary, text)
     if positions is None and vocabulary.mask_id not in encoded.ids:
         near = [pair for pair in pairwise(askable(vocabulary, encoded)) if pair[1] - pair[0] == 1]
-        return [find(vocabulary, text, pair, limit) for pair in near]
+        return [find(vocabulary, text, pair, limit, needs_context=False) for pair in near]
     where = find(vocabulary, text, positions, limit)
     if len(where.at) != 2:
         named = "one was" if len(where.at) == 1 else f"{len(where.at)} were"

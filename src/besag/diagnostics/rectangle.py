@@ -25,6 +25,7 @@ import numpy as np
 
 from besag import noise
 from besag.arrays import Floats, Ints
+from besag.checks import MOST_MINORS, whole_number
 from besag.conditionals.contract import Conditionals
 from besag.diagnostics import plots, show
 from besag.diagnostics.reading import pairs
@@ -39,7 +40,7 @@ from besag.results import data
 from besag.results.grid import Grid
 from besag.results.result import Presented
 from besag.results.status import Status
-from besag.results.words import counted, dtype_name
+from besag.results.words import counted, dtype_name, unseen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,6 +69,7 @@ class Rectangles(Presented):
     seed: int
     model: str
     dtype: str
+    unknown: int = 0  # tokens around the places that the tokenizer does not know
 
     @cached_property
     def log_odds_a(self) -> Floats:
@@ -143,7 +145,8 @@ class Rectangles(Presented):
     @property
     def facts(self) -> list[str]:
         """What a reader must know about the numbers, most important first."""
-        return [counted(len(self.deviations), "2 × 2 minor"), f"nats, seed {self.seed}", self.model, self.dtype]
+        minors = counted(len(self.deviations), "2 × 2 minor")
+        return [*unseen(self.unknown), minors, f"nats, seed {self.seed}", self.model, self.dtype]
 
     # ---- out of here
 
@@ -188,8 +191,7 @@ def rectangles(
 
     `minors` are drawn at each pair of places, each of them 4 sequences (fewer where minors share tokens).
     """
-    if minors < 1:
-        raise BesagError(f"minors={minors}: the test needs at least 1")
+    whole_number(minors, "minors", right="the test needs at least 1", most=MOST_MINORS)
     conditionals = engine.conditionals
     where = pairs(conditionals, text, positions)
     found = tuple(engine.run(plan(conditionals, one, minors=minors, seed=seed, outcomes=outcomes) for one in where))
@@ -204,6 +206,7 @@ def rectangles(
         seed=seed,
         model=conditionals.name,
         dtype=dtype_name(conditionals.dtype),
+        unknown=where[0].unknown if positions is not None else encoded.unknown,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from besag.results.data import json_ready
 from besag.results.grid import Grid, Line, lines
 from besag.results.tables import raw
-from besag.results.words import counted, number, percent
+from besag.results.words import counted, number, percent, unseen
 
 if TYPE_CHECKING:
     from besag.diagnostics.compatibility import Compatibility
@@ -77,6 +77,7 @@ def dependence_facts(found: DependenceMap) -> list[str]:
     unfinished = found.details["unfinished"]
     return [
         *([f"{unfinished:,} of {counted(found.pairs, 'joint')} {found.status.upper()}"] if unfinished else []),
+        *unseen(found.unknown),
         f"mutual information in nats given the rest of the text, {counted(found.pairs, 'pair')}{near}",
         f"{found.method} on {found.candidates} candidates a place, which leave out {found.lost:.1%} of the mass",
         found.model,
@@ -118,6 +119,7 @@ def compatibility_facts(found: Compatibility) -> list[str]:
     lost = f", which leave out {percent(found.lost.hidden_a)} / {percent(found.lost.hidden_b)} of the mass"
     return [
         *found.unfinished,
+        *unseen(found.unknown),
         f"incompatibility (Arnold-Press) {found.incompatibility:.3g}, 0 iff the conditionals belong to one joint",
         f"{m:,} × {k:,} tokens{lost if max(found.lost.hidden_a, found.lost.hidden_b) >= 5e-4 else ''}",
         "distances of the joints' conditionals from the model's, in nats",

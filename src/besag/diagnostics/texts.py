@@ -32,6 +32,7 @@ import numpy as np
 
 from besag import noise
 from besag.arrays import Floats
+from besag.checks import whole_number
 from besag.diagnostics.grams import Grams, Rate, ratio
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
@@ -51,6 +52,7 @@ Judge: TypeAlias = Engine | Callable[[list[str]], Iterable[float | Sequence[floa
 
 WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 ORDERS = 4
+LONGEST = 100  # words of an n-gram
 MOST = 1000  # texts that are compared with one another
 
 
@@ -177,8 +179,9 @@ def measure(
     """
     if isinstance(texts, str):
         raise BesagError(f"expected a list of texts, got the text {quoted(texts)}: write [{quoted(texts)}].")
-    if n < 1:
-        raise BesagError(f"n={n!r}: n-grams have at least one word")
+    whole_number(n, "n", right="n-grams have at least one word", most=LONGEST)
+    if most is not None:
+        whole_number(most, "most", 2, right="compare at least 2 texts, or None for all")
     cut = [list(tokens(text)) for text in texts]
     grams = Grams([one for one in cut if one], n)
     if not len(grams):

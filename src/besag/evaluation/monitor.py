@@ -251,7 +251,7 @@ class Monitor:
         if not near:
             return None
         chosen = near[int(float(noise.uniform(SEED, Monitoring.NEIGHBOURS, number)) * len(near))]
-        return find(self.vocabulary, text, chosen)
+        return find(self.vocabulary, text, chosen, needs_context=False)
 
 
 def _answered(question: Question) -> Plan[np.ndarray]:

@@ -69,6 +69,12 @@ def text(values: Mapping[str, object], column: str, where: str, lenient: bool = 
     return found or ""
 
 
+def context(values: Mapping[str, object], column: str, where: str) -> str | None:
+    """The text in a column of a row that may lack it: None where it is missing, null or no text."""
+    found = _follow(values, column, where)
+    return found if isinstance(found, str) else None
+
+
 def _named(names: Sequence[str], wanted: str, where: str, said: str) -> str:
     if top(names, wanted) is not None:
         return wanted

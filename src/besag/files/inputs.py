@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from besag.errors import BesagError, quoted
 from besag.files import lines
-from besag.files.columns import columns, listed, text, usual
+from besag.files.columns import columns, context, listed, text, usual
 from besag.files.packed import OPENERS
 from besag.files.rows import FORMAT_OF_ENDING, NoRows, Row, format_of, named, numbered, parquet_rows, rows
 
@@ -33,6 +33,8 @@ class Layout(NamedTuple):
     header: bool = True  # does the first row of a TSV or CSV name the columns?
     keep: bool = True  # are the other columns wanted?
     escaped: bool = False  # does \t in a cell of a TSV mean a tab? (in those that besag writes)
+    prefix: str | None = None  # the column with the context before each text; None: there is none
+    suffix: str | None = None  # and with that after it
 
 
 class Record(NamedTuple):
@@ -40,6 +42,8 @@ class Record(NamedTuple):
     where: str  # "corpus.txt, line 3", for messages
     text: str  # perhaps with halves of surrogate pairs, see `characters.py`
     others: Mapping[str, object]  # the other columns of its row
+    prefix: str | None = ""  # None: its row has none, where there should be one
+    suffix: str | None = ""
 
 
 @dataclass(frozen=True)
@@ -73,32 +77,58 @@ class Input:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"file": os.path.basename(self.value), "bytes": os.stat(self.value).st_size, "sha256": digest}
 
-    def texts(self) -> Iterator[tuple[str, str, Mapping[str, object]] | None]:
-        """Where each row stands, its text and its other columns."""
-        column = None
+    def texts(self) -> Iterator[tuple[str, str, Mapping[str, object], str | None, str | None] | None]:
+        """Where each row stands, its text, its other columns, and its context before and after."""
+        column, around = None, list[str | None]()
         for row in self._rows():
             if row is None:
                 yield None
                 continue
             if isinstance(row.values, str):
-                yield row.where, row.values, {}
+                before, after = self._no_contexts()
+                yield row.where, row.values, {}, before, after
                 continue
             if column is None:
                 column = self._column(list(row.values))
+                around = [self._context(list(row.values), *one) for one in self._around]
             rest = row.values.items() if self.layout.keep else ()
             others = {name: value for name, value in rest if name != column}
-            yield row.where, text(row.values, column, row.where, lenient=True), others
+            before, after = ("" if one is None else context(row.values, one, row.where) for one in around)
+            yield row.where, text(row.values, column, row.where, lenient=True), others, before, after
+
+    @property
+    def _around(self) -> list[tuple[str, str | None]]:
+        """The columns of the contexts, and how a user says which."""
+        return [("--prefix-column", self.layout.prefix), ("--suffix-column", self.layout.suffix)]
+
+    def _no_contexts(self) -> list[str | None]:
+        """Of a row without columns: wrong where no row has any, and lacking where others do."""
+        for option, wanted in self._around:
+            if wanted is not None and (self.kind == "text" or self._format != "jsonl"):
+                raise BesagError(f"{option} {wanted!r}: {self.name} has no columns")
+        return ["" if wanted is None else None for _, wanted in self._around]
+
+    def _context(self, names: Sequence[str], option: str, wanted: str | None) -> str | None:
+        """The column of a context, as it is called there. A first JSON object may lack what others have."""
+        if wanted is None or (self._format == "jsonl" and not wanted.isdecimal()):
+            return wanted
+        return columns(names, [wanted], self.name, f"{option} {{}} is no column")[0]
+
+    @property
+    def _format(self) -> str:
+        return self.layout.format or format_of(self.value)
 
     def _rows(self) -> Iterator[Row | None]:
         if self.kind == "text":
             yield Row(self.name, 1, self.value)
             return
-        format = self.layout.format or format_of(self.value)
+        format = self._format
         try:
             if format == "parquet":
                 if not self.regular:
                     raise BesagError(f"{self.name}: Parquet is read from a file, not from a pipe")
-                only = None if self.layout.keep or self.layout.column is None else [self.layout.column]
+                wanted = [self.layout.column, self.layout.prefix, self.layout.suffix]
+                only = None if self.layout.keep or wanted[0] is None else [one for one in wanted if one is not None]
                 yield from parquet_rows(self.value, only, lenient=True)
                 return
             header = named if self.layout.header else numbered

@@ -28,11 +28,11 @@ def beam_search(
     model: Conditionals, places: Places, chain: AgChain, width: int, outcomes: Kind
 ) -> Plan[tuple[Ints, NDArray[np.float64]]]:
     """The likeliest fillings met, (≤ width, k) ids, and their log-probabilities."""
-    allowed, masks = outcome_ids(model, outcomes), np.array(places.positions)
+    allowed, masks, text = outcome_ids(model, outcomes), np.array(places.at), places.shown
     found, totals = np.empty((1, 0), np.int64), np.zeros(1)  # (h, how far) the hypotheses, (h,) their log-probabilities
     for start in range(0, len(masks), 2):
         block = np.arange(start, min(start + 2, len(masks)))
-        passage = Passage([_told(places, masks, row) for row in found], model)
+        passage = Passage([_told(text, masks, row) for row in found], model)
         hide = (np.arange(len(masks)) >= start)[None]
         likeliest = Top(chain.candidates if len(block) == 2 else max(chain.candidates, width))
         nothing = np.zeros((len(found), len(block)), np.int64)  # the text has no token there to ask about
@@ -57,8 +57,8 @@ def beam_search(
     return found, totals
 
 
-def _told(places: Places, masks: Ints, tokens: Ints) -> Encoded:
+def _told(text: Encoded, masks: Ints, tokens: Ints) -> Encoded:
     """The text with its first masks filled in; all of its masks are the places to ask about."""
-    ids = places.encoded.ids.copy()
+    ids = text.ids.copy()
     ids[masks[: len(tokens)]] = tokens
-    return replace(places.encoded, ids=ids, places=masks)
+    return replace(text, ids=ids)

@@ -24,24 +24,26 @@ from besag import noise
 from besag.checks import whole_number
 from besag.conditionals.contract import require_both_sides
 from besag.engine import Engine, Plan, Request
-from besag.errors import BesagError, nearest, quoted
+from besag.errors import BesagError, quoted
 from besag.fills.beam import beam_search
 from besag.joints import fillings
 from besag.joints.acceleration import warning
-from besag.joints.block import block_joint
+from besag.joints.block import BLOCK_OPTIONS, block_joint
 from besag.joints.block_asking import affordable
-from besag.joints.candidates import Candidates, Kind, outcome_ids, read_words, shown
+from besag.joints.candidates import Candidates, Kind, checked, outcome_ids, read_words, shown
 from besag.joints.joint import pair_joint, refuse_method
+from besag.joints.pair_show import precision
 from besag.joints.registry import CONSTRUCTIONS
 from besag.places.filling import Filling, filled
 from besag.places.places import Places, find
 from besag.places.tokens import Token
 from besag.reductions import Row
+from besag.registry import refuse_unknown
 from besag.results.data import json_ready
 from besag.results.grid import Grid
 from besag.results.result import Presented
 from besag.results.status import Status
-from besag.results.words import dtype_name
+from besag.results.words import dtype_name, unseen
 from besag.scores.ag_chain import JOINTS, AgChain
 
 if TYPE_CHECKING:
@@ -50,7 +52,10 @@ if TYPE_CHECKING:
 
 ENOUGH = 10  # candidates of each mask below which a block is worth less than a search
 WIDTH = 16  # of a beam
+MOST_WIDTH = 10_000
+MOST_BOXED = 1024  # candidates of a place in a pair block, whose law is a table
 BEAM_OPTIONS = ("weights",)
+OWN = ("k", "method", "candidates", "outcomes", "beam", "sample", "seed")  # what `lm.fill` takes beside other options
 
 
 class Found(NamedTuple):
@@ -62,6 +67,7 @@ class Found(NamedTuple):
     lost: tuple[float, ...] | None
     status: Status = Status.OK
     details: Mapping[str, float | int | str] = {}  # nobody writes to the default
+    said: Sequence[str] = ()  # of its precision
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,6 +83,7 @@ class Fill(Presented):
     model: str
     dtype: str
     details: Mapping[str, float | int | str] = field(default_factory=dict)  # of the joint: iterations, residual …
+    said: tuple[str, ...] = ()  # of what the model did not see, and of what can be trusted
 
     @property
     def best(self) -> str:
@@ -91,7 +98,7 @@ class Fill(Presented):
     def facts(self) -> list[str]:
         """What a reader must know about the numbers, most important first."""
         unfinished = warning(self.status, self.details)
-        return [*unfinished, self.how, f"method {self.method}", self.model, self.dtype]
+        return [*unfinished, *self.said, self.how, f"method {self.method}", self.model, self.dtype]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -140,18 +147,21 @@ def fill(
     hypotheses instead of comparing all. Further options belong to the construction, or to `ag_chain` for a beam.
     """
     model = engine.conditionals
-    for name, value in (("k", k), ("beam", beam)):
-        if value is not None:
-            whole_number(value, name)
-    if beam is not None and candidates != "auto" and not isinstance(candidates, int):
-        raise BesagError(
-            f"beam={beam} and candidates={candidates!r}: a beam takes a number of candidates for each mask"
-        )
+    k = whole_number(k, "k", most=fillings.MOST_ROWS)
+    noise.whole_seed(seed)
+    if not isinstance(candidates, str) or candidates != "auto":
+        candidates = checked(candidates)
+    if beam is not None:
+        beam = whole_number(beam, "beam", most=MOST_WIDTH)
+        if candidates != "auto" and not isinstance(candidates, int):
+            raise BesagError(
+                f"beam={beam} and candidates={quoted(candidates)}: a beam takes a number of candidates for each mask"
+            )
     if beam is not None and sample:
         raise BesagError(f"beam={beam} searches for the likeliest fillings and draws none: leave out beam or sample")
     require_both_sides(model, "filling")
     CONSTRUCTIONS.find(method)
-    places = find(model.vocabulary, text, max_length=None if beam else model.max_length)  # a beam reads in windows
+    places = find(model.vocabulary, text, max_length=model.max_length)
     masks = _Masks(engine, places, k, method, candidates, outcomes, seed if sample else None, options)
     found = masks.compare() if beam is None or len(places.at) == 1 else masks.search(beam)
     rows = tuple(
@@ -163,7 +173,8 @@ def fill(
         )
         for ids, log_prob in zip(found.ids, found.log_probs, strict=True)
     )
-    return Fill(text, rows, found.how, found.lost, method, found.status, model.name, masks.dtype, found.details)
+    said = (*unseen(places.unknown), *found.said)
+    return Fill(text, rows, found.how, found.lost, method, found.status, model.name, masks.dtype, found.details, said)
 
 
 @dataclass(frozen=True)
@@ -197,8 +208,7 @@ class _Masks:
 
     def one(self) -> Found:
         model, places = self.engine.conditionals, self.places
-        for option in self.options:
-            raise BesagError(f"one mask needs no joint, so there is no option {option!r}")
+        self.refuse_unknown("fill() of one mask, which needs no joint,")
         allowed = outcome_ids(model, self.outcomes)
         what = f"all {len(allowed):,} {self.tokens}"
         if not isinstance(self.candidates, int | str):  # the likeliest of a row are among all of it
@@ -222,6 +232,7 @@ class _Masks:
         return Found([(int(allowed[x]),) for x in best], log_probs.tolist(), self.exact(what, lost), lost)
 
     def two(self) -> Found:
+        CONSTRUCTIONS.refuse_unknown("fill", OWN, self.method, self.options)
         joint = pair_joint(
             self.engine, self.places, self.method, outcomes=self.outcomes, candidates=self.candidates, **self.options
         )
@@ -235,10 +246,12 @@ class _Masks:
         whole = pair.shape == (everything, everything)
         what = f"all pairs of {everything:,} {self.tokens}" if whole else _sets(pair.shape)
         ids, how = [tuple(token.id for token in tokens) for tokens, _ in found], self.exact(what, lost)
-        return Found(ids, [log_prob for _, log_prob in found], how, lost, joint.status, joint.details)
+        log_probs, said = [log_prob for _, log_prob in found], precision(joint)
+        return Found(ids, log_probs, how, lost, joint.status, joint.details, said)
 
     def several(self) -> Found:
         refuse_method(self.places, self.method)
+        self.refuse_unknown(f"fill() of {len(self.places.at)} masks", *BLOCK_OPTIONS)
         joint = block_joint(
             self.engine, self.places, outcomes=self.outcomes, candidates=self.candidates, **self.options
         )
@@ -253,17 +266,19 @@ class _Masks:
     def search(self, width: int) -> Found:
         if self.method not in JOINTS:
             raise BesagError(f"a beam goes over blocks by {' or '.join(JOINTS)}, not by {self.method!r}")
-        for option in self.options:
-            if option not in BEAM_OPTIONS:
-                guess = nearest(option, BEAM_OPTIONS)
-                raise BesagError(f"a beam has no option {option!r}: it takes {', '.join(BEAM_OPTIONS)}.{guess}")
-        given = self.options | ({"candidates": self.candidates} if isinstance(self.candidates, int) else {})
+        self.refuse_unknown("fill() with a beam", *BEAM_OPTIONS)
+        given = self.options
+        if isinstance(self.candidates, int):
+            given = {**given, "candidates": whole_number(self.candidates, "candidates", most=MOST_BOXED)}
         chain, width = AgChain(joint=self.method, **given), max(width, self.k)  # type: ignore[arg-type]
         plan = beam_search(self.engine.conditionals, self.places, chain, width, self.outcomes)
         ids, log_probs = next(self.engine.run([plan]))
         blocks = "AG" if self.method == "ag" else self.method
         how = f"beam search over the chain of {blocks} pair blocks: not guaranteed to be the best ({width} hypotheses)"
         return Found([tuple(row) for row in ids[: self.k].tolist()], log_probs[: self.k].tolist(), how, None)
+
+    def refuse_unknown(self, what: str, *others: str) -> None:
+        refuse_unknown(what, [*OWN, *others], self.options)
 
     @property
     def tokens(self) -> str:

@@ -14,12 +14,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from besag.errors import BesagError
+from besag.checks import number, whole_number
 from besag.results.status import Status
 from besag.results.words import counted
 
 MEMORY = 20  # steps combined
 TOLERANCE = {torch.float32: 1e-6, torch.float64: 1e-9}  # of a residual, where none is asked for
+LEAST_TOLERANCE = 1e-30
+MOST_STEPS = 1_000_000
 RIDGE = 1e-10  # of the least squares, relative: keeps a combination of nearly equal steps finite
 
 
@@ -77,8 +79,9 @@ def _combine(images: deque[Tensor], residuals: deque[Tensor], weight: Tensor) ->
 
 
 def refuse_nonsense(tolerance: float | None, limit: int) -> None:
-    if (tolerance is not None and not tolerance > 0) or limit < 1:
-        raise BesagError(f"tolerance={tolerance} and limit={limit} must be positive")
+    if tolerance is not None:
+        number(tolerance, "tolerance", LEAST_TOLERANCE, 1.0)  # a residual is a share of all mass
+    whole_number(limit, "limit", most=MOST_STEPS)
 
 
 class Ended(NamedTuple):

@@ -31,7 +31,8 @@ from besag.joints.registry import CONSTRUCTIONS, Built, Construction, constructi
 from besag.joints.small_tables import arnold_gokhale
 from besag.joints.unaries import Unaries
 
-SMALL = 512  # tokens of both places together up to which Newton's method is cheaper than iterating
+SMALL = 2048  # tokens of both places together up to which Newton's method is no dearer than iterating, and exact
+NEWTON_STEPS = 100  # some ten are usual; a step of the largest tables takes half a second
 PAPER_STEPS = 40
 LEAST_WEIGHT = -60.0  # log of the smallest context weight: below it, single precision loses the context altogether
 ROUNDING = {torch.float32: 1e-7, torch.float64: 1e-13}  # of a sum over all cells, relative to its size
@@ -116,7 +117,7 @@ class _Solver:
             log_a, log_b, log_u, log_v, row, column = (
                 part[None] for part in (*tables, found.log_u, found.log_v, self.row, self.column)
             )
-            [log_q] = arnold_gokhale(log_a, log_b, log_u, log_v, (row, column))
+            [log_q] = arnold_gokhale(log_a, log_b, log_u, log_v, (row, column), limit=NEWTON_STEPS)
             if not bool(log_q.isnan().any()):
                 marginals = torch.cat([log_q.logsumexp(1), log_q.logsumexp(0)])
         return marginals - self.log_weights

@@ -3,6 +3,7 @@
 a is hidden and b shows each y in turn, then the other way round, and once both are hidden; only the asked row of each
 sequence passes through the head. Over a whole vocabulary the rows stream into log A and log B on the device where they
 are computed, and nothing else of that size is made; candidate sets are a plan, so that the engine pools many pairs.
+Tables of up to 1,024 × 1,024 are kept in float64, larger ones in the precision of the answers, float32.
 
 Knows what is asked, what is kept of it and how much memory that takes. Refuses to know constructions.
 """
@@ -20,7 +21,7 @@ from besag.conditionals.contract import Conditionals, Questions
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError
 from besag.hardware import memory_available
-from besag.joints.candidates import MODEST, Candidates, Kind, Side, Words, choose, outcome_ids, shown
+from besag.joints.candidates import MODEST, Candidates, Kind, Side, Words, checked, choose, outcome_ids, shown
 from besag.joints.unaries import Lost, Unaries
 from besag.places.places import Places
 from besag.reductions import Energy, Outcomes, Target
@@ -28,8 +29,9 @@ from besag.reductions import Energy, Outcomes, Target
 __all__ = ["Candidates", "needed_bytes", "outcome_ids", "plan", "unaries"]
 
 HEADROOM = 0.85  # share of the free memory that log A and log B may take
-PRECISE = 2**16  # cells of a pair that double precision on the host takes no longer for
 POOLED = 1024  # the largest sets whose targets are sent token by token
+PRECISE = POOLED**2  # cells of a pair that are solved in float64
+HOSTED = 2**16  # of those, as many as a host takes no longer for than a device
 
 
 class _Given(NamedTuple):
@@ -41,7 +43,7 @@ class _Given(NamedTuple):
 
 def unaries(engine: Engine, places: Places, *, outcomes: Kind = "text", candidates: Candidates = "all") -> Unaries:
     """Ask now. Small candidate sets are asked as a plan; more streams into place on the model's device."""
-    model = engine.conditionals
+    model, candidates = engine.conditionals, checked(candidates)
     if not isinstance(candidates, str) and (not isinstance(candidates, int) or candidates <= POOLED):
         return next(engine.run([plan(model, places, outcomes=outcomes, candidates=candidates)]))
     a, b = next(engine.run([choose(model, places, outcomes, candidates)]))
@@ -51,8 +53,9 @@ def unaries(engine: Engine, places: Places, *, outcomes: Kind = "text", candidat
     given_b = _stream(engine, places, 0, a.ids, b.ids, into=log_a.T)  # a row of answers is a column of A
     given_a = _stream(engine, places, 1, b.ids, a.ids, into=log_b)
     if log_a.numel() <= PRECISE:
-        log_a, log_b = (torch.log_softmax(table.cpu().double(), axis) for axis, table in enumerate((log_a, log_b)))
-        given_b, given_a = (_Given(*(part.cpu().double() for part in given)) for given in (given_b, given_a))
+        kept = _kept(log_a.numel(), model.device)
+        log_a, log_b = (torch.log_softmax(table.to(**kept), axis) for axis, table in enumerate((log_a, log_b)))
+        given_b, given_a = (_Given(*(part.to(**kept) for part in given)) for given in (given_b, given_a))
     return _unaries(model, places, a, b, log_a, log_b, given_b, given_a)
 
 
@@ -69,8 +72,7 @@ def plan(
     request = Request((Target(), Energy()), ids, np.arange(len(ids)), np.array(places.at)[asked], targets[asked])
     answers = (yield request) if len(ids) else {}
     tables, given = [], []
-    small = len(sides[0].ids) * len(sides[1].ids) <= PRECISE
-    kept: dict[str, Any] = {"dtype": torch.float64} if small else {"device": conditionals.device}
+    kept = _kept(len(sides[0].ids) * len(sides[1].ids), conditionals.device)
     for i, side in enumerate(sides):
         log_probs, energy = side.asked.log_probs, side.asked.energy
         if len(new[i]):
@@ -88,6 +90,14 @@ def plan(
 def needed_bytes(m: int, k: int, dtype: torch.dtype) -> int:
     """What log A and log B take."""
     return 2 * m * k * dtype.itemsize
+
+
+def _kept(cells: int, device: torch.device) -> dict[str, Any]:
+    """Where tables of so many cells are solved, and how precisely."""
+    if cells > PRECISE:
+        return {"device": device}
+    hosted = cells <= HOSTED or device.type == "mps"  # which has no float64
+    return {"device": torch.device("cpu") if hosted else device, "dtype": torch.float64}
 
 
 def _stream(engine: Engine, places: Places, asked: int, ids: Ints, values: Ints, into: Tensor) -> _Given:

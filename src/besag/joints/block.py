@@ -26,10 +26,11 @@ from besag.joints.acceleration import refuse_nonsense
 from besag.joints.block_ag import LIMIT, TOLERANCE, solve
 from besag.joints.block_asking import ask
 from besag.joints.candidates import Candidates, Kind
-from besag.joints.fillings import filled_text, one_each, plot_fillings
+from besag.joints.fillings import MOST_ROWS, filled_text, one_each, plot_fillings
 from besag.places.filling import Filling
 from besag.places.places import Places
 from besag.places.tokens import Token, token_id
+from besag.registry import refuse_unknown
 from besag.results.grid import Grid
 from besag.results.result import Presented
 from besag.results.status import Status
@@ -39,6 +40,9 @@ from besag.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
+
+
+BLOCK_OPTIONS = ("tolerance", "limit")
 
 
 class Outside(NamedTuple):
@@ -54,26 +58,23 @@ def block_joint(
     *,
     outcomes: Kind = "text",
     candidates: Candidates | Literal["auto"] = "auto",
-    tolerance: float = TOLERANCE,
+    tolerance: float | None = None,
     limit: int = LIMIT,
     **others: object,
 ) -> BlockJoint:
     """The Arnold-Gokhale joint of two or more places of a text.
 
     `candidates` is how many of the likeliest tokens of each place may stand there, "all", or a list of words for each
-    place; "auto" takes as many as can be asked in some seconds. The text's own tokens are always among them.
-    `tolerance` is on the residual, and `limit` says how many steps may be taken to reach it.
+    place; "auto" takes as many as can be asked in some seconds. The text's own tokens are among the likeliest, and
+    among words only if they are given.
+    `tolerance` is on the residual (1e-9), and `limit` says how many steps may be taken to reach it.
     """
-    for option in others:
-        guess = nearest(option, ("tolerance", "limit"))
-        raise BesagError(
-            f"the joint of {len(places.at)} places has no option {option!r}: it takes tolerance, limit.{guess}"
-        )
+    refuse_unknown(f"the joint of {len(places.at)} places", BLOCK_OPTIONS, others)
     if len(places.at) < 2:
         raise BesagError(f"a joint needs two places or more, and here is one: {places.title}. fill() answers for one")
     refuse_nonsense(tolerance, limit)
     asked = ask(engine, places, outcomes=outcomes, candidates=candidates)
-    solved = solve(asked.log_c, tolerance=tolerance, limit=limit, constant=asked.constant)
+    solved = solve(asked.log_c, tolerance=tolerance or TOLERANCE, limit=limit, constant=asked.constant)
     log_p, model = solved.log_p.cpu().numpy(), engine.conditionals
     given = [  # Σ p(x_−i)·(1 − mass of C_i given x_−i)
         float((np.exp(np.logaddexp.reduce(log_p, i)) * -np.expm1(held.clamp_max(0.0).cpu().numpy())).sum())
@@ -159,14 +160,14 @@ class BlockJoint(Presented):
 
     def top(self, n: int = 10) -> list[Filling]:
         """The n likeliest fillings, likeliest first."""
-        flat, n = self.log_probs.ravel(), min(whole_number(n, "n"), self.log_probs.size)
+        flat, n = self.log_probs.ravel(), min(whole_number(n, "n", most=MOST_ROWS), self.log_probs.size)
         best = np.argpartition(-flat, n - 1)[:n]
         best = best[np.lexsort((best, -flat[best]))]
         return [self._filling(index) for index in zip(*np.unravel_index(best, self.log_probs.shape), strict=True)]
 
     def sample(self, n: int, seed: int = 0) -> list[tuple[Token, ...]]:
         """n independent fillings: draw i is the same however many are drawn."""
-        uniform = noise.uniform(seed, noise.Measuring.DRAW, np.arange(whole_number(n, "n")))
+        uniform = noise.uniform(seed, noise.Measuring.DRAW, np.arange(whole_number(n, "n", most=MOST_ROWS)))
         cumulated = np.cumsum(np.exp(self.log_probs.ravel()))
         cells = np.searchsorted(cumulated, uniform * cumulated[-1], side="right")
         return [self._tokens(index) for index in zip(*np.unravel_index(cells, self.log_probs.shape), strict=True)]

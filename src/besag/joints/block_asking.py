@@ -24,7 +24,7 @@ from besag.arrays import Ints
 from besag.conditionals.contract import Conditionals, Questions, require_both_sides
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError
-from besag.joints.candidates import Candidates, Kind, outcome_ids, read_words, shown
+from besag.joints.candidates import Candidates, Kind, checked, outcome_ids, read_words, shown
 from besag.places.places import Places
 from besag.reductions import Outcomes, Row
 
@@ -102,12 +102,11 @@ def _choose(
 ) -> Plan[tuple[list[Ints], NDArray[np.float64], tuple[bool, ...]]]:
     require_both_sides(model, "a joint")
     allowed, count = outcome_ids(model, outcomes), len(places.at)
-    if candidates == "auto":
+    if isinstance(candidates, str) and candidates == "auto":
         candidates = affordable(model, places)
-    elif candidates == "all":
+    candidates = checked(candidates)
+    if isinstance(candidates, str):  # all
         candidates = len(allowed)
-    if isinstance(candidates, bool | str) or (isinstance(candidates, int) and candidates < 1):
-        raise BesagError(f"candidates={candidates!r}: give how many, 'all', or a list of words for each place")
     given = None if isinstance(candidates, int) else read_words(model.vocabulary, places, allowed, candidates)
     request = Request((Row(),), shown(model, places), np.zeros(count, np.int64), np.array(places.at))
     hidden = (yield request)["row"].astype(np.float64)  # (k, V)
@@ -121,9 +120,9 @@ def _choose(
             assert given is not None
             ids.append(given[i])
         own = -1 if places.gold is None else places.gold[i]
-        forced.append(own in allowed and own not in ids[i])
+        forced.append(given is None and own in allowed and own not in ids[i])
         if forced[i]:  # in place of the last of the likeliest, so that sets keep their size
-            ids[i] = np.append(ids[i][: len(ids[i]) - (given is None)], own)
+            ids[i] = np.append(ids[i][:-1], own)
     held = np.array([np.exp(hidden[i, part]).sum() for i, part in enumerate(ids)])
     return ids, held.clip(0, 1), tuple(forced)
 
@@ -151,7 +150,7 @@ def _given_others(
 
         row = torch.arange(len(number))
         engine.stream(Questions(torch.from_numpy(sequences), row, torch.full_like(row, places.at[i])), reduce, take)
-    return given, share
+    return torch.where(share.isfinite()[:, None], torch.log_softmax(given, 1), given), share  # in float64 from here on
 
 
 def _announce(engine: Engine, message: str) -> None:

@@ -8,7 +8,7 @@ from besag.joints import fillings
 from besag.joints.acceleration import warning
 from besag.results.data import json_ready
 from besag.results.grid import Grid
-from besag.results.words import detail, number
+from besag.results.words import detail, number, unseen
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -28,8 +28,10 @@ def extent(joint: BlockJoint) -> str:
 def facts(joint: BlockJoint) -> list[str]:
     return [
         *warning(joint.status, joint.details),
+        *unseen(joint.places.unknown),
         f"{joint.method}: a probability of {joint.normalised}",
         *fillings.added(joint.gold.tokens if joint.gold else (), joint.forced),
+        *fillings.left_out(joint.vocabulary, joint.places, joint.ids),
         *(detail(name, value) for name, value in joint.details.items()),
         f"entropy {number(joint.entropy)} nats",
         f"total correlation {number(joint.total_correlation)} nats",

@@ -6,7 +6,8 @@ and through T, the likeliest tokens of the other place,
     ½·p(x | both hidden) + ½·Σ_{y ∈ T} p(y | both hidden)·p(x | y) / Σ_{y ∈ T} p(y | both hidden),
 
 since a token may be likely given one neighbour though it is not with none. Knows what must be asked to choose. Refuses
-to look at the text's own tokens, except that one is put into a set, and marked as forced, where it is missing.
+to look at the text's own tokens, except that one is put among the likeliest, and marked as forced, where it is missing;
+words that somebody gives stay as they are.
 """
 
 from __future__ import annotations
@@ -19,22 +20,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag.arrays import Ints
-from besag.checks import is_whole
+from besag.checks import is_whole, whole_number
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Plan, Request
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 from besag.places.places import Places
 from besag.places.tokens import token_ids
 from besag.reductions import Energy, Row
 from besag.vocabulary import Vocabulary
 
-Words: TypeAlias = Sequence[Sequence[str]]
+Words: TypeAlias = Sequence[Sequence[str | int]]  # of each place: words of one token, or token ids
 Candidates: TypeAlias = int | Literal["all"] | Words
 Kind: TypeAlias = Literal["text", "all"]
 Numbers: TypeAlias = NDArray[Any]  # float32, or float64 of an exact law
 
 SECONDS = 100_000  # tokens through a CPU: up to here two places are compared over the whole vocabulary
 MODEST = 200  # candidates of each of two places otherwise
+MOST = 2**20  # that anybody may ask for: no vocabulary has more
 THROUGH = 32  # tokens of the other place through which a token may become a candidate
 
 
@@ -67,12 +69,11 @@ def choose(
             f"a pair has two places, and here {'is one' if len(places.at) == 1 else f'are {len(places.at)}'}: "
             f"{places.title}. One place alone is a matter of fill, three or more of a block joint."
         )
-    allowed = outcome_ids(conditionals, outcomes)
-    ids = [allowed, allowed] if candidates == "all" else []
-    if isinstance(candidates, Sequence) and not isinstance(candidates, str):
+    allowed, candidates = outcome_ids(conditionals, outcomes), checked(candidates)
+    ids = [allowed, allowed]
+    if not isinstance(candidates, int | str):
         ids = read_words(conditionals.vocabulary, places, allowed, candidates)
-    elif not ids and not is_whole(candidates):
-        raise BesagError(f"candidates={candidates!r}: give how many, 'all', or a list of words for each place.")
+    forced = [False, False]
     hide_both, row = shown(conditionals, places), np.zeros(2, np.int64)
     hidden = (yield Request((Row(),), hide_both, row, np.array(places.at)))["row"]  # (2, V)
     asked = [Rows(allowed[:0], hidden[0, :0], hidden[:0], hidden[:0, 0])] * 2
@@ -80,18 +81,30 @@ def choose(
         asked = yield from _through(conditionals, places, allowed, hidden)
         ids = [_likeliest(allowed, hidden[i], asked[i], candidates) for i in (0, 1)]
     gold = places.gold
-    if gold is not None and not np.isin(gold, allowed).all():
+    if gold is not None and isinstance(candidates, int) and np.isin(gold, allowed).all():
+        forced = [gold[i] not in ids[i] for i in (0, 1)]  # in place of the last, so that sets keep their size
+        ids = [np.append(ids[i][:-1], gold[i]) if forced[i] else ids[i] for i in (0, 1)]
+    elif gold is not None and not all(gold[i] in ids[i] for i in (0, 1)):
         gold = None  # what may not stand there has no rank among what may
-    forced = [gold is not None and gold[i] not in ids[i] for i in (0, 1)]
-    for i in (0, 1):
-        if gold is not None and forced[i]:  # in place of the last of the likeliest, so that sets keep their size
-            ids[i] = np.append(ids[i][:-1] if isinstance(candidates, int) else ids[i], gold[i])
     sides = []
     for i in (0, 1):
         index = None if gold is None else int(np.flatnonzero(ids[i] == gold[i])[0])
         rows = asked[i]._replace(log_probs=asked[i].log_probs[:, ids[i]])
         sides.append(Side(ids[i], hidden[i, ids[i]], index, forced[i], rows))
     return sides[0], sides[1]
+
+
+def checked(candidates: object) -> int | Literal["all"] | Words:
+    """Candidates as somebody gives them, if they can be such."""
+    if isinstance(candidates, str) and candidates == "all":
+        return "all"
+    if is_whole(candidates):
+        return whole_number(candidates, "candidates", most=MOST)
+    if isinstance(candidates, Sequence | np.ndarray) and not isinstance(candidates, str):
+        return candidates  # type: ignore[return-value]
+    raise BesagError(
+        f"candidates={quoted(candidates)}: give how many, 'all', or a list of words or token ids for each place."
+    )
 
 
 def automatic(conditionals: Conditionals, places: Places) -> int | Literal["all"]:
@@ -166,15 +179,17 @@ def _law(log_probs: Numbers) -> NDArray[np.float64]:
 
 
 def read_words(vocabulary: Vocabulary, places: Places, allowed: Ints, candidates: object) -> list[Ints]:
-    """The ids of the words given for each place."""
-    lists = candidates if isinstance(candidates, Sequence) else ()
+    """The ids of the words, or ids, given for each place."""
+    lists = candidates if isinstance(candidates, Sequence | np.ndarray) else ()
     count = len(places.at)
-    if len(lists) != count or any(isinstance(words, str) or not isinstance(words, Sequence) for words in lists):
+    if len(lists) != count or any(
+        isinstance(words, str) or not isinstance(words, Sequence | np.ndarray) for words in lists
+    ):
         wanted = "a list with one list of words" if count == 1 else f"{count} lists of words, one for each place"
-        raise BesagError(f"candidates={candidates!r}: give {wanted}.")
+        raise BesagError(f"candidates={quoted(candidates)}: give {wanted}.")
     read = []
     for number, (words, position) in enumerate(zip(lists, places.positions, strict=True), 1):
-        if not words:
+        if not len(words):
             raise BesagError(f"place {number} was given no words: it needs at least one candidate.")
         ids = token_ids(vocabulary, places.encoded, position, words)
         for index, (word, token) in enumerate(zip(words, ids, strict=True)):
@@ -185,6 +200,9 @@ def read_words(vocabulary: Vocabulary, places: Places, allowed: Ints, candidates
                     f"{vocabulary.token(token)!r}: name each once."
                 )
             if token not in allowed:
-                raise BesagError(f"the candidate {word!r} is a special token: outcomes='all' lets it stand in a text.")
+                why = "a special token: outcomes='all' lets it stand in a text"
+                if token not in vocabulary.special_ids:
+                    why = f"no token of this model, whose vocabulary has {vocabulary.size:,}"
+                raise BesagError(f"the candidate {quoted(word)} is {why}.")
         read.append(np.array(ids, np.int64))
     return read

@@ -26,7 +26,7 @@ from besag.results.grid import Grid, lines
 from besag.results.result import Presented
 from besag.results.status import Status, together
 from besag.results.tables import visible
-from besag.results.words import amount, exponential, number, percent
+from besag.results.words import amount, exponential, number, percent, unseen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -166,9 +166,12 @@ class Comparison(Presented):
         first, measured = self.joints[0], f"{self.incompatibility:.3g}"
         return [
             *(fact for joint in self.joints for fact in pair_show.warnings(joint)),
+            *unseen(first.places.unknown),
             f"probabilities of {first.normalised}",
+            *pair_show.left_out(first),
             "incompatibility of the model's conditionals (Arnold-Press) "
             + ("not measured: one of them is 0" if measured == "nan" else measured),
+            *dict.fromkeys(fact for joint in self.joints for fact in _precision(joint)),
             first.model,
             first.dtype,
             BEST,
@@ -192,6 +195,11 @@ class Comparison(Presented):
             for row in self.rows
         ]
         return [["", *columns.values(), "iterations"], *lines]
+
+
+def _precision(joint: PairJoint) -> list[str]:
+    kind = "iterated" if "residual" in joint.details else "others"
+    return [f"{kind} {fact}" for fact in pair_show.precision(joint)]
 
 
 def _row(joint: PairJoint) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from besag.arrays import Ints
 from besag.errors import BesagError, require
 from besag.places.filling import Filling, filled
 from besag.places.places import Places
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 OWN = "← the text"
+MOST_ROWS = 1_000_000  # of likeliest fillings, or of draws: each is a text
 
 
 def one_each(tokens: Sequence[str | int], places: int, what: str) -> Sequence[str | int]:
@@ -77,6 +79,15 @@ def added(own: Sequence[str], forced: Sequence[bool]) -> list[str]:
         f"{visible(token)} of the text was added to the candidates"
         for token, was in zip(own, forced, strict=False)
         if was
+    ]
+
+
+def left_out(vocabulary: Vocabulary, places: Places, ids: Sequence[Ints]) -> list[str]:
+    """Which of the text's own tokens are not among the words given: what would be measured on them is not."""
+    missing = [own for own, known in zip(places.gold or (), ids, strict=False) if own not in known]
+    return [
+        f"{visible(vocabulary.token(own))} of the text is not among the candidates: nothing is measured on it"
+        for own in missing
     ]
 
 

@@ -20,8 +20,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from besag.checks import whole_number
 from besag.errors import BesagError, nearest
 from besag.joints import passes
+from besag.joints.candidates import MOST
 from besag.joints.law import JointLaw
 from besag.joints.registry import CONSTRUCTIONS, Built, Construction
 from besag.joints.unaries import Unaries
@@ -47,9 +49,11 @@ class Pivoted(Construction):
         if isinstance(self.pivot, str) and self.pivot not in ("both", "one"):
             guess = nearest(self.pivot, ("both", "one"))
             raise BesagError(f"pivot={self.pivot!r}: say 'both', 'one', or the id of a token.{guess}")
-        if self.pivots < 1 or (self.pivots > 1 and not isinstance(self.pivot, str)):
+        whole_number(self.pivots, "pivots", most=MOST)
+        if self.pivots > 1 and not isinstance(self.pivot, str):
             raise BesagError(
-                f"pivots={self.pivots} with pivot={self.pivot!r}: average over 1 or more of the likeliest pivots"
+                f"pivots={self.pivots} with pivot={self.pivot!r}: one pivot is given, and so many are averaged only "
+                "of the likeliest"
             )
 
     def build(self, unaries: Unaries) -> Built:
@@ -71,7 +75,8 @@ class Pivoted(Construction):
             return unaries.hidden_a
         if unaries.gold is None:
             raise BesagError(
-                "pivot='one' hides the first place only, and a mask stands at the second: use pivot='both'"
+                "pivot='one' shows the text's own token at the second place, and there is none among the outcomes: use "
+                "pivot='both'"
             )
         return unaries.log_a[:, unaries.gold[1]]
 

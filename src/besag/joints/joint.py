@@ -11,15 +11,23 @@ from typing import Any, Literal
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.joints.asking import unaries
-from besag.joints.block import BlockJoint, block_joint
+from besag.joints.block import BLOCK_OPTIONS, BlockJoint, block_joint
 from besag.joints.candidates import Candidates, Kind, automatic
 from besag.joints.pair import PairJoint
 from besag.joints.registry import CONSTRUCTIONS, Construction, construction
 from besag.places.places import Places
 from besag.places.tokens import token_ids
+from besag.registry import refuse_unknown
 from besag.results.words import dtype_name
 
 BLOCKS = "ag"  # the one construction of three places and more
+OWN = (
+    "positions",
+    "method",
+    "outcomes",
+    "candidates",
+    "gold",
+)  # beside options of a construction
 
 
 def joint(
@@ -39,8 +47,10 @@ def joint(
         text = quoted(places.encoded.text)
         raise BesagError(f"{text} has one place only, and a joint needs two or more: fill answers for one")
     if len(places.at) == 2:
+        CONSTRUCTIONS.refuse_unknown("joint", OWN, method, options)
         return pair_joint(engine, places, method, outcomes=outcomes, candidates=candidates, **options)
     refuse_method(places, method)
+    refuse_unknown(f"joint() of {len(places.at)} places", [*OWN, *BLOCK_OPTIONS], options)
     return block_joint(engine, places, outcomes=outcomes, candidates=candidates, **options)
 
 
@@ -56,7 +66,7 @@ def pair_joint(
     """The joint of two places by any construction."""
     model = engine.conditionals
     how = _construction(engine, places, method, options)  # a wrong name is known before the work is done
-    if candidates == "auto":
+    if isinstance(candidates, str) and candidates == "auto":
         candidates = automatic(model, places)
     found = unaries(engine, places, outcomes=outcomes, candidates=candidates)
     dtype = dtype_name(model.dtype)

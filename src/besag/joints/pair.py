@@ -24,7 +24,7 @@ from besag.checks import whole_number
 from besag.errors import BesagError, nearest
 from besag.joints import pair_plot, pair_show, passes
 from besag.joints.comparison import Comparison
-from besag.joints.fillings import filled_text, one_each
+from besag.joints.fillings import MOST_ROWS, filled_text, one_each
 from besag.joints.law import EVERYTHING, Index
 from besag.joints.metrics import Metrics, measure
 from besag.joints.registry import Built, Construction
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 MOST_CELLS = 2**28
+MOST_DRAWN = 1000  # tokens of each place in a picture
 
 
 class Pair(Filling):
@@ -170,13 +171,13 @@ class PairJoint(Presented):
 
     def top(self, n: int = 10) -> list[Pair]:
         """The n likeliest pairs, likeliest first."""
-        _, rows, columns = passes.top(self.unaries, self.built.law, whole_number(n, "n"))
+        _, rows, columns = passes.top(self.unaries, self.built.law, whole_number(n, "n", most=MOST_ROWS))
         found = [self._pair(x, y) for x, y in zip(rows.tolist(), columns.tolist(), strict=True)]
         return sorted(found, key=lambda pair: -pair.log_prob)  # a number alone may round otherwise than in a block
 
     def sample(self, n: int, seed: int = 0) -> list[tuple[Token, Token]]:
         """n independent pairs, each by two numbers of `noise`: draw i is the same however many are drawn."""
-        draw = np.arange(whole_number(n, "n"))
+        draw = np.arange(whole_number(n, "n", most=MOST_ROWS))
         first, second = (noise.uniform(seed, noise.Measuring.DRAW, draw, part) for part in range(2))  # (n,), (n,)
         x = _inverse(self.marginals[0], first)
         y = np.empty_like(x)
@@ -221,7 +222,7 @@ class PairJoint(Presented):
 
     def plot(self, ax: Axes | None = None, n: int = 12) -> Axes:
         """q over the n likeliest tokens of each place as a heatmap, with the marginals on its sides."""
-        return pair_plot.draw(self, ax, whole_number(n, "n"))
+        return pair_plot.draw(self, ax, whole_number(n, "n", most=MOST_DRAWN))
 
     def _title(self) -> list[str]:
         return pair_show.title(self)

@@ -27,13 +27,20 @@ from torch import Tensor
 
 TOLERANCE = 1e-12  # on the change that a plain step would still make to the marginals
 LIMIT = 500  # iterations; some ten are usual
+PATIENCE = 20  # iterations without progress, after which rounding allows none
+ENOUGH = 1e-9  # the change at which a table that cannot come nearer counts as solved
 STEPS = (1.0, 8.0)  # the longest Newton steps tried, in nats: within a nat the function resembles its parabola
 RIDGE = 1e-12  # G does not change when all of s and t are shifted together: this makes the Hessian invertible
 CELLS = 2**22  # numbers in the Hessians of one piece
 
 
 def arnold_gokhale(
-    log_a: Tensor, log_b: Tensor, log_u: Tensor, log_v: Tensor, weights: tuple[Tensor, Tensor] | None = None
+    log_a: Tensor,
+    log_b: Tensor,
+    log_u: Tensor,
+    log_v: Tensor,
+    weights: tuple[Tensor, Tensor] | None = None,
+    limit: int = LIMIT,
 ) -> Tensor:
     """log q, (N, m, k), from log A and log B, started at the marginals log_u (N, m) and log_v (N, k).
 
@@ -44,7 +51,7 @@ def arnold_gokhale(
     row, column = weights or (torch.zeros_like(log_u), torch.zeros_like(log_v))
     size = max(1, CELLS // (log_u.shape[1] + log_v.shape[1]) ** 2)
     pieces = [
-        _solve(*(part[start : start + size] for part in (log_a, log_b, log_u, log_v, row, column)))
+        _solve(limit, *(part[start : start + size] for part in (log_a, log_b, log_u, log_v, row, column)))
         for start in range(0, len(log_a), size)
     ]
     return torch.cat(pieces)
@@ -70,7 +77,24 @@ class _Point(NamedTuple):
         return _Point(*(torch.where(better.view(-1, *[1] * (mine.ndim - 1)), new, mine) for mine, new in pairs))
 
 
-def _solve(log_a: Tensor, log_b: Tensor, s: Tensor, t: Tensor, row: Tensor, column: Tensor) -> Tensor:
+class _Progress:
+    """Which of N tables still come nearer: by half of their change, or by G beyond its rounding."""
+
+    def __init__(self, tables: Tensor) -> None:
+        self.change, self.value = (torch.full_like(tables, torch.inf) for _ in range(2))
+        self.since = torch.zeros_like(tables)  # iterations
+
+    def going(self, change: Tensor, value: Tensor, rounding: Tensor) -> Tensor:
+        nearer, lower = change < self.change / 2, value < self.value - rounding
+        self.change, self.value = (
+            torch.where(better, new, old)
+            for better, new, old in ((nearer, change, self.change), (lower, value, self.value))
+        )
+        self.since = torch.where(nearer | lower, 0.0, self.since + 1)
+        return (change > TOLERANCE) & (self.since < PATIENCE)
+
+
+def _solve(limit: int, log_a: Tensor, log_b: Tensor, s: Tensor, t: Tensor, row: Tensor, column: Tensor) -> Tensor:
     m, weight = s.shape[1], torch.cat([row, column], 1).exp()  # (N, m + k)
     log_r = torch.logaddexp(log_a + column[:, None], log_b + row[:, :, None])  # (N, m, k)
     r, rounding = log_r.exp(), 1e-14 * weight.sum(1)  # (N,) of G
@@ -81,11 +105,11 @@ def _solve(log_a: Tensor, log_b: Tensor, s: Tensor, t: Tensor, row: Tensor, colu
         share = torch.sigmoid(mine - other)
         return _Point(z, value, share, torch.cat([(r * share).sum(2), (r * (1 - share)).sum(1)], 1))
 
-    here = at(torch.cat([s, t], 1))
-    for _ in range(LIMIT):
+    here, progress = at(torch.cat([s, t], 1)), _Progress(rounding)
+    for _ in range(limit):
         growth = here.sums / weight
-        change = (growth - 1).abs() * (here.z - here.z[:, :m].logsumexp(1, keepdim=True)).exp()
-        wandering = ~(change <= TOLERANCE).all(1)
+        change = ((growth - 1).abs() * (here.z - here.z[:, :m].logsumexp(1, keepdim=True)).exp()).amax(1)  # (N,)
+        wandering = progress.going(change, here.value, rounding)
         if not bool(wandering.any()):
             break
         best = at(here.z + growth.log())
@@ -97,7 +121,7 @@ def _solve(log_a: Tensor, log_b: Tensor, s: Tensor, t: Tensor, row: Tensor, colu
         here = here.unless(best, wandering)  # what is found stays as it is, whatever it is solved beside
     cells = log_r - torch.logaddexp((row - here.z[:, :m])[:, :, None], (column - here.z[:, m:])[:, None])
     found = cells - cells.logsumexp((1, 2), keepdim=True)
-    return found.masked_fill(wandering[:, None, None], torch.nan)
+    return found.masked_fill(~(change <= ENOUGH)[:, None, None], torch.nan)
 
 
 def _newton_step(curvature: Tensor, gradient: Tensor) -> Tensor:

@@ -52,7 +52,7 @@ class InforMask(MaskLaw):
     least: Annotated[float, "least weight, as a share of the mean weight"] = 0.1
 
     def __post_init__(self) -> None:
-        refuse_unless(self.window >= 1, self, "window", "1 place or more")
+        refuse_unless(1 <= self.window <= 1000, self, "window", "1 to 1000 places")
         refuse_unless(self.sample >= 1, self, "sample", "1 token or more")
         refuse_unless(0 < self.least <= 1, self, "least", "above 0 and at most 1")
 

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from besag.arrays import Bools, Floats, Ints
-from besag.errors import BesagError
+from besag.checks import is_number, whole_number
+from besag.errors import BesagError, quoted
 from besag.masks.law import MaskLaw
 from besag.masks.passages import Passages
 from besag.masks.rates import Rate
@@ -38,8 +39,10 @@ class Masking:
     predict: float = 1.0  # of the hidden tokens of a passage, the share that is asked (at least one token)
 
     def __post_init__(self) -> None:
-        if not 0 < self.predict <= 1:
-            raise BesagError(f"predict is {self.predict}: it is a share of the hidden tokens, above 0 and at most 1.")
+        if not is_number(self.predict) or not 0 < self.predict <= 1:
+            raise BesagError(
+                f"predict is {quoted(self.predict)}: it is a share of the hidden tokens, above 0 and at most 1."
+            )
 
     def __call__(self, passages: Passages, progress: float, seed: int) -> Corrupted:
         rate = self.rate.at(progress, passages.draw, seed)  # (R,)
@@ -57,10 +60,10 @@ class Masking:
 
         So count × rate of the tokens are predicted while only rate of them are missing: a prediction rate above the
         corruption rate (Wettig et al. 2023). Which copy a passage is stands in its draw, above the bits noise reads. A
-        copy is masked as if those before it had been: it need not stand beside them.
+        copy is masked as if those before it had been: it need not stand beside them. A passage of fewer tokens than
+        copies has none left for the last of them.
         """
-        if count < 1:
-            raise BesagError(f"copies is {count}: a passage stands in its batch at least once.")
+        whole_number(count, "copies", right="a passage stands in its batch at least once", most=1000)
         rows, copy = len(passages.draw), np.arange(count)
         repeated = passages._replace(**{name: np.tile(part, count) for name, part in passages._asdict().items()})
         return repeated._replace(
@@ -70,6 +73,12 @@ class Masking:
 
     def _hidden(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
         copy = passages.draw >> _COPY  # (R,)
+        count, most = int(copy.max(initial=0)) + 1, float(rate.max(initial=0.0))
+        if count > 1 and count * most > 1 + 1e-9:
+            raise BesagError(
+                f"{count} copies with a rate of up to {most:g} would hide {count * most:g} of each passage: they hide "
+                "disjoint shares, so copies × rate can be at most 1"
+            )
         hidden = self.law.choose(passages, rate, progress, seed)
         spent = hidden
         for turn in range(1, int(copy.max(initial=0)) + 1):

@@ -12,10 +12,10 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from besag.arrays import Bools, Floats
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.masks.law import LAWS, MaskLaw
 from besag.masks.passages import Passages
-from besag.masks.span import hide_runs
+from besag.masks.span import LONGEST, hide_runs
 from besag.masks.units import budget
 
 
@@ -29,8 +29,8 @@ class NGram(MaskLaw):
     longest: Annotated[int, "words of the longest run"] = 3
 
     def __post_init__(self) -> None:
-        if self.longest < 1:
-            raise BesagError(f"longest is {self.longest}: an n-gram has at least one word.")
+        if not 1 <= self.longest <= LONGEST:
+            raise BesagError(f"longest is {quoted(self.longest)}: an n-gram has 1 to {LONGEST} words.")
 
     def lengths(self) -> Floats:
         """(longest,) the chance of each n."""

@@ -15,7 +15,8 @@ import numpy as np
 
 from besag import noise
 from besag.arrays import Floats, Ints
-from besag.errors import BesagError, nearest
+from besag.checks import is_number
+from besag.errors import BesagError, nearest, quoted
 from besag.noise import Training
 
 _GOLDEN = np.uint64(2_654_435_769)  # 2³² (√5 − 1) / 2, made odd: every one of 2³² draws has a place of its own
@@ -54,8 +55,10 @@ class Linear(Rate):
     def __post_init__(self) -> None:
         _check(self.start, "the rate at the start")
         _check(self.end, "the rate at the end", zero=True)
-        if not 0 <= self.hold < 1:
-            raise BesagError(f"hold is {self.hold}: the share of the run before the rate moves, from 0 to below 1.")
+        if not is_number(self.hold) or not 0 <= self.hold < 1:
+            raise BesagError(
+                f"hold is {quoted(self.hold)}: the share of the run before the rate moves, from 0 to below 1."
+            )
 
     def at(self, progress: float, draw: Ints, seed: int) -> Floats:
         moved = min(max((progress - self.hold) / (1 - self.hold), 0.0), 1.0)
@@ -124,13 +127,14 @@ def rate_named(rate_law: str, rate: float, end_rate: float | None = None, hold: 
     array([0.3, 0.3])
     """
     moving = {"linear": Linear, "cosine": Cosine}
-    if rate_law in moving:
+    if isinstance(rate_law, str) and rate_law in moving:
         if end_rate is None:
             raise BesagError(f"the rate law {rate_law!r} needs end_rate: where the rate goes from {rate}.")
         return moving[rate_law](rate, end_rate, hold)
     if rate_law not in RATE_LAWS:
         names = ", ".join(RATE_LAWS)
-        raise BesagError(f"there is no rate law {rate_law!r}: {names}.{nearest(rate_law, RATE_LAWS)}")
+        guess = nearest(rate_law, RATE_LAWS) if isinstance(rate_law, str) else ""
+        raise BesagError(f"there is no rate law {quoted(rate_law)}: {names}.{guess}")
     if end_rate is not None or hold:
         raise BesagError(f"the rate law {rate_law!r} does not move: end_rate and hold are for linear and cosine.")
     return {"constant": Constant(rate), "beta": Beta(), "uniform": Uniform()}[rate_law]
@@ -146,5 +150,7 @@ def _beta_table(a: float, b: float, cells: int = 8192) -> tuple[Floats, Floats]:
 
 
 def _check(share: float, what: str, zero: bool = False) -> None:
-    if not (0 <= share <= 1 and (share > 0 or zero)):
-        raise BesagError(f"{what} is {share}: it is a share of the tokens, above 0 and at most 1 (0.3 for 30 %).")
+    if not is_number(share) or not (0 <= share <= 1 and (share > 0 or zero)):
+        raise BesagError(
+            f"{what} is {quoted(share)}: it is a share of the tokens, above 0 and at most 1 (0.3 for 30 %)."
+        )

@@ -14,7 +14,8 @@ import numpy as np
 
 from besag import noise
 from besag.arrays import Bools, Ints
-from besag.errors import BesagError
+from besag.checks import is_number
+from besag.errors import BesagError, quoted
 from besag.masks.passages import Passages
 from besag.noise import Training
 
@@ -33,13 +34,13 @@ class Replacement:
     def __post_init__(self) -> None:
         object.__setattr__(self, "ordinary", np.asarray(self.ordinary, dtype=np.int64))
         shares = {"mask": self.mask, "random": self.random, "keep": self.keep}
-        said = ", ".join(f"{name} {share}" for name, share in shares.items())
-        if min(shares.values()) < 0 or abs(sum(shares.values()) - 1) > 1e-6:
+        said = ", ".join(f"{name} {quoted(share)}" for name, share in shares.items())
+        if not all(map(is_number, shares.values())) or min(shares.values()) < 0 or abs(sum(shares.values()) - 1) > 1e-6:
             raise BesagError(f"what hidden tokens are shown as must be shares that sum to 1, not {said}.")
         if self.random > 0 and not len(self.ordinary):
             raise BesagError(f"{said}: random tokens need the ids they may be.")
         if self.per not in PER:
-            raise BesagError(f"a replacement is drawn per {', '.join(PER)}, not per {self.per!r}.")
+            raise BesagError(f"a replacement is drawn per {', '.join(PER)}, not per {quoted(self.per)}.")
 
     def __call__(self, passages: Passages, hidden: Bools, seed: int) -> Ints:
         """(T,) the ids that are shown."""

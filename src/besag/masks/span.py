@@ -17,11 +17,13 @@ import numpy as np
 
 from besag import noise
 from besag.arrays import Bools, Floats, Ints
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.masks.law import LAWS, MaskLaw
 from besag.masks.passages import Passages
 from besag.masks.units import budget, gather, take, uniform_turns
 from besag.noise import Training
+
+LONGEST = 1000  # units of a run, at most: each one more is looked at for every unit of a batch
 
 
 @LAWS.register
@@ -38,8 +40,8 @@ class Span(MaskLaw):
     def __post_init__(self) -> None:
         if not 0 < self.chance <= 1:
             raise BesagError(f"chance is {self.chance}: the chance that a span ends, above 0 and at most 1.")
-        if self.longest < 1:
-            raise BesagError(f"longest is {self.longest}: a span has at least one word.")
+        if not 1 <= self.longest <= LONGEST:
+            raise BesagError(f"longest is {quoted(self.longest)}: a span has at least one word, and at most {LONGEST}.")
 
     def lengths(self) -> Floats:
         """(longest,) the chance of each length 1, 2, …"""

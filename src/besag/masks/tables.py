@@ -27,6 +27,7 @@ import numpy as np
 from besag import noise
 from besag.arrays import Floats, Ints
 from besag.errors import BesagError, nearest, quoted
+from besag.files.lines import lines_of
 from besag.masks.passages import Passages
 from besag.masks.units import gather, in_turn
 
@@ -113,15 +114,9 @@ def given_weights(path: str, statistics: Statistics) -> Floats:
 
 
 def _lines(path: str) -> Iterator[tuple[str, str]]:
-    try:
-        text = Path(path).expanduser().read_text(encoding="utf-8")
-    except OSError as problem:
-        raise BesagError(f"{path!r} cannot be read: {problem.strerror}") from problem
-    except UnicodeDecodeError as problem:
-        raise BesagError(f"{path!r} is not UTF-8 at byte {problem.start}") from problem
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in lines_of(str(Path(path).expanduser())):
         if line.strip():
-            token, tab, value = line.rstrip("\r").rpartition("\t")
+            token, tab, value = line.rpartition("\t")
             if not tab or not token:
                 raise BesagError(f"line {number} of {path!r} is {quoted(line)}: it must be a token, a tab and a value")
             yield token, value.strip()

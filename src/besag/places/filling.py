@@ -36,10 +36,13 @@ def filled(vocabulary: Vocabulary, encoded: Encoded, positions: Sequence[int], i
         else:
             base, run = text + encoded.text[end:start], [position]
             masks = _mask(vocabulary, encoded, position - 1) and _mask(vocabulary, encoded, position)
-            if masks and end == start and not base[-1:].isspace() and vocabulary.spaced:
+            other = value.get(position - 1, encoded.ids[position - 1]) != encoded.ids[position - 1]
+            if other and not text[-1:].strip():
+                base = (
+                    text  # the token before, drawn anew, is nothing but a space, which stands there or begins the text
+                )
+            elif masks and end == start and not base[-1:].isspace() and vocabulary.spaced:
                 base += " "  # two masks written as one: the tokens say whether they are one word
-            elif masks and position - 1 in value and text[-1:].isspace():
-                base = text  # the token before is nothing but a space
         before = run[0] - 1
         previous = None if before < 0 or encoded.special[before] else value.get(before, int(encoded.ids[before]))
         written, glued = vocabulary.mask_token or "", False

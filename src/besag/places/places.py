@@ -7,16 +7,16 @@ to take a word of several tokens for one. A text longer than the model is cut to
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from besag.arrays import Ints
 from besag.errors import BesagError, quoted
 from besag.places.positions import Position, TokenisedText, one_place, position_list
-from besag.places.reading import MASK, read
+from besag.places.reading import MASK, read, unknown_around
 from besag.places.tokens import token_ids
-from besag.places.windows import window_around
+from besag.places.windows import ends, window_around
 from besag.vocabulary import Encoded, Vocabulary
 
 
@@ -27,6 +27,23 @@ class Places:
     at: tuple[int, ...]  # where the places stand in `ids`
     positions: tuple[int, ...]  # where they stand in `encoded.ids`
     gold: tuple[int, ...] | None  # the text's own tokens there; None when one is hidden by a mask or unknown
+    unknown: int = 0  # tokens around them that the tokenizer does not know
+
+    @property
+    def shown(self) -> Encoded:
+        """What of the text the model is shown, as a text whose places are these."""
+        (lead, trail), length, start = ends(self.encoded), len(self.encoded.ids), self.positions[0] - self.at[0]
+        inside = np.arange(lead + start, start + len(self.ids) - trail)
+        take = np.concatenate([np.arange(lead), inside, np.arange(length - trail, length)])
+        return replace(
+            self.encoded,
+            ids=self.ids,
+            tokens=tuple(self.encoded.tokens[position] for position in take),
+            offsets=self.encoded.offsets[take],
+            words=self.encoded.words[take],
+            special=self.encoded.special[take],
+            places=np.array(self.at),
+        )
 
     @property
     def title(self) -> str:
@@ -42,10 +59,12 @@ def find(
     max_length: int | None = None,
     *,
     gold: Sequence[str] | None = None,
+    needs_context: bool = True,
 ) -> Places:
     """The places that `positions` name, one token each; None means every mask of the text.
 
-    `gold` names the true tokens where masks stand.
+    `gold` names the true tokens where masks stand. A context of nothing but unknown tokens is refused, unless somebody
+    who looks at many places of a text has seen to the whole of it (`needs_context`).
     """
     if vocabulary.mask_id is None or vocabulary.mask_token is None:
         raise BesagError("this tokenizer has no mask token, so no place of a text can be hidden and asked.")
@@ -61,7 +80,8 @@ def find(
     if gold is not None:
         own = _gold(vocabulary, encoded, found, own, gold)
     known = not {vocabulary.mask_id, vocabulary.unknown_id} & {*own}
-    return Places(encoded, ids, tuple(position - start for position in found), found, own if known else None)
+    places = Places(encoded, ids, tuple(position - start for position in found), found, own if known else None)
+    return replace(places, unknown=unknown_around(vocabulary, places.shown, places.at)) if needs_context else places
 
 
 def _named(where: TokenisedText, positions: Sequence[Position]) -> tuple[int, ...]:

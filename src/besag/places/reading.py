@@ -5,9 +5,16 @@ Knows the mask and the special tokens of a vocabulary. Refuses to know which pla
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
+from besag.checks import whole_number
 from besag.errors import BesagError, quoted
+from besag.results.words import counted
 from besag.vocabulary import Encoded, Vocabulary
 
+MOST_MASKS = 2**20  # of a text from nothing
 MASK = "[MASK]"  # how a mask may be written for any model
 
 
@@ -21,12 +28,32 @@ def read(vocabulary: Vocabulary, text: str, lenient: bool = False) -> Encoded:
 
 def masks(vocabulary: Vocabulary, length: int) -> str:
     """A text of so many masks."""
+    length = whole_number(length, "length", most=MOST_MASKS)
     return (" " if vocabulary.spaced else "").join([MASK] * length)
 
 
 def fixed_ids(vocabulary: Vocabulary) -> frozenset[int]:
     """The special tokens that are never asked, also where somebody writes them: all but the mask and the unknown."""
     return vocabulary.special_ids - {vocabulary.mask_id, vocabulary.unknown_id}
+
+
+def unknown_around(vocabulary: Vocabulary, encoded: Encoded, places: Sequence[int] = ()) -> int:
+    """How many tokens of a text, other than these places, are unknown to the model.
+
+    Where all are that could say anything, an answer would not depend on the text: it is refused. Masks, special tokens
+    and tokens of no character say nothing.
+    """
+    content = ~np.isin(encoded.ids, [*vocabulary.special_ids - {vocabulary.unknown_id}]) & ~encoded.special
+    content &= encoded.offsets[:, 0] < encoded.offsets[:, 1]
+    content[list(places)] = False
+    unknown = int((content & (encoded.ids == vocabulary.unknown_id)).sum())
+    if unknown and unknown == content.sum():
+        raise BesagError(
+            f"the model knows nothing of {quoted(encoded.text)}: the whole context, {counted(unknown, 'token')}, is "
+            "unknown to its tokenizer, so that any other text would be answered alike. Write it in the model's "
+            "language and script, or take a model that knows it."
+        )
+    return unknown
 
 
 def text_places(vocabulary: Vocabulary, encoded: Encoded) -> list[int]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from besag.alignment import MARKS
+from besag.checks import is_whole
 from besag.errors import BesagError, quoted
 from besag.vocabulary import Encoded, Vocabulary
 
@@ -32,26 +33,27 @@ class Token(str):
 
 def token_id(vocabulary: Vocabulary, places: Places, place: int, token: str | int) -> int:
     """The id of a token: its own, of the token that a word would be at this place, or of the one written so."""
-    if isinstance(token, int | np.integer) and not isinstance(token, bool):
-        return int(token)
-    if not isinstance(token, str):
-        raise BesagError(f"a token is named by its text or its id, not by {token!r}")
     return token_ids(vocabulary, places.encoded, places.positions[place], [token])[0]
 
 
-def token_ids(vocabulary: Vocabulary, encoded: Encoded, position: int, words: Sequence[str]) -> list[int]:
+def token_ids(vocabulary: Vocabulary, encoded: Encoded, position: int, words: Sequence[str | int]) -> list[int]:
     """The one token that each word is when it stands at a position of the text.
 
     A word is read in the text, where "man" after a space may be the token "▁man"; what is no word there is a token as
-    the tokenizer writes it ("##ing"). A `Token` is itself.
+    the tokenizer writes it ("##ing"). A `Token` is itself, and a number the id of one.
     """
+    for word in words:
+        if not isinstance(word, str) and not is_whole(word, 0):
+            raise BesagError(f"a token is named by its text or its id, not by {quoted(word)}")
     start, end = encoded.offsets[position].tolist()
-    written = [word for word in dict.fromkeys(words) if not isinstance(word, Token)]
+    written = [word for word in dict.fromkeys(words) if isinstance(word, str) and not isinstance(word, Token)]
     plain = [word for word in written if word.strip() and not MARKS.search(word)]
     texts = [encoded.text[:start] + word + encoded.text[end:] for word in plain]
     readings = dict(zip(plain, vocabulary.encode(texts), strict=True))
     return [
-        word.id if isinstance(word, Token) else _token_id(vocabulary, encoded, position, word, readings.get(word))
+        _token_id(vocabulary, encoded, position, word, readings.get(word))
+        if isinstance(word, str) and not isinstance(word, Token)
+        else int(getattr(word, "id", word))
         for word in words
     ]
 

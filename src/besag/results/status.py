@@ -29,6 +29,8 @@ class Status(StrEnum):
     UNKNOWN = "unknown", "the text holds only unknown tokens"
     MASK = "mask", "the text holds the mask token, so a part of it is hidden"
     LONG = "long", "the text has more tokens than the model sees"
+    NO_CONTEXT = "no context", "the row has no context, where one was to be shown with its text"
+    NOT_FINITE = "not finite", "the model answered with a number that is not finite"
 
     # of two places of a text
     SHORT = "short", "the text has no (further) two places of this kind"
@@ -56,6 +58,7 @@ class Status(StrEnum):
     UNLIKE = "unlike", "the new texts were too unlike the old one, so it is as it was"
     UNREAD = "unread", "the new texts would read as other tokens, or with a sign for a word, so the old one stays"
     SAME = "same", "the words of the text were drawn again, so it is as it was"
+    REPEATED = "repeated", "no further copy was found that differs from the others, so the text is as it was"
 
     @property
     def fine(self) -> bool:

@@ -21,7 +21,19 @@ def amount(value: float) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+    return f"{n:,} {noun if n == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """Of an English noun that is regular: texts, copies, passes."""
+    if noun[-1:] == "y" and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
+
+
+def unseen(n: int) -> list[str]:
+    """That the model did not see so many tokens of a context: nothing where it saw them all."""
+    return [f"{counted(n, 'SHOWN TOKEN').upper()} UNKNOWN TO THE MODEL"] if n else []
 
 
 def percent(prob: float) -> str:
@@ -41,7 +53,7 @@ def detail(name: str, value: float | int | str) -> str:
 
 def passes(n: int) -> str:
     """So many forward passes."""
-    return f"{n:,} forward {'pass' if n == 1 else 'passes'}"
+    return counted(n, "forward pass")
 
 
 def dtype_name(dtype: object) -> str:

@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from besag.checks import MOST_CHAINS, is_number, whole_number
 from besag.engine import Engine
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.results import data
 from besag.results.data import json_ready
 from besag.results.grid import Grid, lines
@@ -133,10 +134,11 @@ def log_partition(
     refuse_cold("energy_temperature", energy_temperature)
     _refuse_many(canvas)
     for name, value, least in (("chains", chains, 2), ("levels", levels, 1), ("moves", moves, 1)):
-        if value < least:
-            raise BesagError(f"{name}={value!r}: give at least {least}")
-    if not 0 < confidence < 1:
-        raise BesagError(f"confidence={confidence!r}: the share of intervals that hold the truth is above 0, below 1")
+        whole_number(value, name, least, right=f"give at least {least}", most=MOST_CHAINS)
+    if not is_number(confidence) or not 0 < confidence < 1:
+        raise BesagError(
+            f"confidence={quoted(confidence)}: the share of intervals that hold the truth is above 0, below 1"
+        )
     proposals = Proposals(move, size, Drawing())
     proposals.check(canvas)
     many = canvas._replace(ids=canvas.ids.repeat(chains, 1), free=canvas.free.repeat(chains, 1))

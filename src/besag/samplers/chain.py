@@ -18,7 +18,7 @@ from besag.results.data import json_ready
 from besag.results.grid import Grid, lines
 from besag.results.result import Presented
 from besag.results.status import Status
-from besag.results.words import counted
+from besag.results.words import counted, unseen
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from besag.diagnostics.texts import TextReport
 
 COUNTED = ("changed", "passes", "revealed")
+EVERY_TIME = "the same every time"  # how the law of a kernel ends that draws nothing
 SUMMED = (*COUNTED, "log_prob")  # over steps; of other numbers a chain's mean is told
 
 
@@ -70,14 +71,25 @@ class Chain(Presented):
     def facts(self) -> list[str]:
         """What a reader must know, most important first."""
         passes, hidden = self.passes, self.hidden
-        spent = f"{passes.min():,}" if passes.min() == passes.max() else f"{passes.min():,} to {passes.max():,}"
+        spent = counted(int(passes.max()), "forward pass")
+        if passes.min() < passes.max():
+            spent = f"{passes.min():,} to {spent}"
         return [
-            self.kernel, self.law,
-            *([f"{counted(self.unknown, 'SHOWN TOKEN').upper()} UNKNOWN TO THE MODEL"] if self.unknown else []),
+            self.kernel, self.law, *self._repeated(),
+            *unseen(self.unknown),
             *([f"{counted(hidden, 'place')} still hidden: make more steps"] if hidden else []),
             counted(int(self.steps.max()), "step"),
-            f"{spent} forward passes a chain", f"seed {self.seed}", self.model, self.dtype,
+            f"{spent} a chain", f"seed {self.seed}", self.model, self.dtype,
         ]  # fmt: skip
+
+    def _repeated(self) -> list[str]:
+        """That chains say the same, where some do: chains are asked for to have several texts."""
+        different = len(set(self.texts))
+        if different == len(self.texts):
+            return []
+        told = f"{counted(different, 'DIFFERENT TEXT')} IN {len(self.texts):,} CHAINS".upper()
+        alike = self.law.endswith(EVERY_TIME)
+        return [f"{told}: one chain is enough, or draw tokens (pick='sample')" if alike else told]
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -10,6 +10,7 @@ for is kept. Knows no chain.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,9 +20,9 @@ from torch import Tensor
 from besag.checks import is_number, whole_number
 from besag.conditionals.contract import Questions
 from besag.engine import Engine
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.hardware import send
-from besag.reductions import Chunk, invert
+from besag.reductions import Chunk, Reduction, invert
 
 COLDEST = 1e-30  # and its inverse the hottest: beyond, single precision divides by nothing
 
@@ -37,13 +38,13 @@ class Drawing:
     def __post_init__(self) -> None:
         if not is_number(self.temperature) or not COLDEST <= self.temperature <= 1 / COLDEST:
             raise BesagError(
-                f"temperature={self.temperature!r}: give a number above 0; 1 draws from the model's own law, and the "
-                "nearer to 0, the more surely the likeliest token is taken"
+                f"temperature={quoted(self.temperature)}: give a number above 0; 1 draws from the model's own law, and "
+                "the nearer to 0, the more surely the likeliest token is taken"
             )
         if self.top_k is not None:
             whole_number(self.top_k, "top_k", right="keep at least 1 token, or None to keep all")
         if self.top_p is not None and (not is_number(self.top_p) or not 0 < self.top_p <= 1):
-            raise BesagError(f"top_p={self.top_p!r}: the share of probability to keep is above 0 and at most 1")
+            raise BesagError(f"top_p={quoted(self.top_p)}: the share of probability to keep is above 0 and at most 1")
 
     @property
     def plain(self) -> bool:
@@ -63,7 +64,9 @@ class Drawing:
         if self.top_p is not None and self.top_p < 1:
             values, order = log_probs.sort(descending=True, stable=True)
             before = values.exp().cumsum(-1) - values.exp()  # (m, V) what the likelier ones hold together
-            kept = torch.zeros_like(log_probs, dtype=torch.bool).scatter(1, order, before < self.top_p)
+            fits = before < self.top_p
+            fits[:, 0] = True  # the likeliest always does, also where single precision takes the share for 0
+            kept = torch.zeros_like(fits).scatter(1, order, fits)
             log_probs = torch.log_softmax(log_probs.masked_fill(~kept, -torch.inf), -1)
         return log_probs
 
@@ -98,8 +101,43 @@ def draw(
     names further fields of `Drawn` ("entropy", "best", "margin", "row"); `target` (M,) asks for its log-probability.
     One pass through the network for each sequence that is asked about.
     """
-    kept = engine.ask(Questions(ids, row, place), _Draw(drawing, place, uniform, allowed, target, want))
+    kept = answered(engine, Questions(ids, row, place), _Draw(drawing, place, uniform, allowed, target, want))
     return Drawn(**{name: kept.get(name) for name in Drawn._fields})  # type: ignore[arg-type]
+
+
+def answered(engine: Engine, questions: Questions, reduce: Reduction | Sequence[Reduction]) -> dict[str, Tensor]:
+    """How every kernel asks. An answer that is no law is refused here, at once where that waits for no device.
+
+    On a device `Engine.check` tells of it some steps later; until then tokens are drawn that every network knows.
+    """
+    kept = engine.ask(questions, reduce)
+    if engine.conditionals.device.type == "cpu":
+        try:
+            engine.check()
+        except BesagError as problem:
+            raise type(problem)(
+                f"{problem}. It was asked about token {_unsound(questions, kept)}, and a draw needs an answer without "
+                "NaN and +inf that gives some token that may stand there a probability."
+            ) from problem
+    return kept
+
+
+def _unsound(questions: Questions, kept: dict[str, Tensor]) -> int:
+    """The first place whose answer is NaN."""
+    values = [value.reshape(len(value), -1) for value in kept.values() if value.is_floating_point()]
+    strange = torch.stack([value.isnan().any(1) for value in values]).any(0)  # (M,)
+    return int(questions.place[int(strange.long().argmax())])
+
+
+def law_of(chunk: Chunk, drawing: Drawing, allowed: Tensor | None, heat: Tensor | None = None) -> Tensor:
+    """(m, V) the laws that a chunk's asks are drawn from; a row of NaN where the model's answer is none.
+
+    No law is an answer with NaN or +inf in it, or one that gives no probability to any token of `allowed`, (V,) or
+    (m, V). `heat` (m,) divides the logits.
+    """
+    logits = chunk.per_ask(chunk.logits)
+    law = drawing.law(logits if heat is None else logits / heat.to(logits)[:, None], allowed)
+    return law.masked_fill_(chunk.per_ask(chunk.normaliser == torch.inf)[:, None], torch.nan)
 
 
 def allowed_at(allowed: Tensor | None, place: Tensor, device: torch.device) -> Tensor | None:
@@ -127,8 +165,7 @@ class _Draw:
 
     def __call__(self, chunk: Chunk) -> dict[str, Tensor]:
         device, asks = chunk.logits.device, chunk.asks
-        allowed = allowed_at(self.allowed, self.place[asks], device)
-        law = self.drawing.law(chunk.per_ask(chunk.logits), allowed)  # (m, V)
+        law = law_of(chunk, self.drawing, allowed_at(self.allowed, self.place[asks], device))  # (m, V)
         token = law.argmax(-1) if self.uniform is None else sample(law, self.uniform[asks])
         kept: dict[str, Any] = {"token": token, "log_prob": law.gather(1, token[:, None])[:, 0]}
         if "best" in self.want:

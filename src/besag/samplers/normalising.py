@@ -1,14 +1,15 @@
 """Sentences under an energy as a law: log p(x) = −E(x)/T − log Z, with log Z estimated by `annealed.py`.
 
-Z is over all token sequences of the text's length, or over the fillings of a template; texts of one length share one
-estimate. A probability of token sequences, given the length, as that of the score `chain`, but of another law.
+Z is over all token sequences of the text's length, or over the fillings of a template; texts share one estimate where
+they have one length and the same tokens at places that are not free (special tokens that are written in a text stay).
+A probability of token sequences, given the length, as that of the score `chain`, but of another law.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -21,10 +22,13 @@ from besag.results.result import Presented
 from besag.results.status import Status
 from besag.results.words import dtype_name, meaning, number
 from besag.samplers.annealed import LogZ, log_partition, log_probability
+from besag.samplers.kernel import Canvas
 from besag.samplers.sheet import allowed_tokens, template
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+_Fixed: TypeAlias = tuple[int, ...]  # (L,) a token, or −1 where a place is free
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,7 +87,7 @@ def normalise(engine: Engine, texts: Sequence[str], within: str | None = None, *
         raise BesagError(f"expected a list of texts, got the text {quoted(texts)}: write [{quoted(texts)}].")
     model = engine.conditionals
     allowed = allowed_tokens(model)
-    partitions: dict[int, LogZ] = {}
+    partitions: dict[_Fixed, LogZ] = {}
     found = []
     for text in texts:
         sheet = template(model, text, free="all") if within is None else template(model, within)
@@ -94,10 +98,15 @@ def normalise(engine: Engine, texts: Sequence[str], within: str | None = None, *
         ids = torch.from_numpy(encoded.ids)[None].to(canvas.ids.device)
         if ids.shape != canvas.ids.shape or bool((ids != canvas.ids)[~canvas.free].any()):
             raise BesagError(f"{quoted(text)} is no filling of {quoted(within or text)}, token by token.")
-        length = canvas.ids.shape[1]
-        if length not in partitions:
-            partitions[length] = log_partition(engine, canvas, **options)
-        estimate, low, high = (float(part[0]) for part in log_probability(engine, canvas, ids, partitions[length]))
-        known = partitions[length], within, model.name, dtype_name(model.dtype)
-        found.append(Normalised(text, estimate, low, high, *known))
+        fixed = _fixed(canvas)
+        if fixed not in partitions:
+            partitions[fixed] = log_partition(engine, canvas, **options)
+        log_z = partitions[fixed]
+        estimate, low, high = (float(part[0]) for part in log_probability(engine, canvas, ids, log_z))
+        found.append(Normalised(text, estimate, low, high, log_z, within, model.name, dtype_name(model.dtype)))
     return found
+
+
+def _fixed(canvas: Canvas) -> _Fixed:
+    """All that log Z depends on within one call: how long the text is, and what stands where nothing is free."""
+    return tuple(canvas.ids[0].masked_fill(canvas.free[0], -1).tolist())

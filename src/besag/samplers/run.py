@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from besag.checks import MOST_STEPS, whole_number
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.files.whole import whole
@@ -41,8 +42,8 @@ def walk(
 
     `state` goes on from an earlier one. A chain makes SWEEPS steps for each free place if it is not told how many.
     """
-    if steps is not None and steps < 1:
-        raise BesagError(f"steps={steps!r}: make at least 1 step.")
+    if steps is not None:
+        whole_number(steps, "steps", right="make at least 1 step.", most=MOST_STEPS)
     kernel.check(canvas)
     limit = engine.conditionals.max_length
     if limit is not None and canvas.ids.shape[1] > limit and not kernel.long:

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from besag import noise as counters
-from besag.checks import whole_number
+from besag.checks import MOST_CHAINS, MOST_LENGTH, MOST_STEPS, whole_number
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.noise import Sampling
-from besag.places.positions import Position
+from besag.places.positions import Position, position_list
 from besag.results.words import dtype_name
 from besag.samplers.chain import Chain
 from besag.samplers.kernel import Kernel, Noise
@@ -33,6 +33,7 @@ from besag.samplers.run import Trace, walk
 from besag.samplers.sheet import Sheet, allowed_tokens, blank, template
 from besag.scores import LengthModel
 
+MOST_TOKENS = 2**27  # of all chains together: a gigabyte of ids
 Watch: TypeAlias = Callable[[int, list[int], Callable[[], list[str]]], None]  # the step, chains, and their texts
 Allow: TypeAlias = Callable[[Conditionals, Sheet], Tensor]  # (L, V): which tokens may stand where
 
@@ -67,7 +68,7 @@ def sample(
     conditionals = engine.conditionals
     kernel = _kernel(kernel, options)
     require_both_sides(conditionals, "a kernel")
-    _refuse_numbers(chains, steps, every, seed)
+    _refuse_numbers(chains, steps, length, every, seed)
     _refuse_misfits(text, length, free, keep, end, constraints, outcomes)
     of = lengths(0 if length is None else length, chains, seed)  # the sheet of each chain; a text is one for all
     sheets = {
@@ -76,8 +77,7 @@ def sample(
         else template(conditionals, text, free=free, keep=keep, long=kernel.long)
         for n in np.unique(of).tolist()
     }
-    if record is not None and len(sheets) > 1:
-        raise BesagError("chains of several lengths cannot be recorded into one file: give one length.")
+    _refuse_sheets(chains, list(sheets.values()), record)
     if resume and record is None:
         raise BesagError("resume=True goes on with a recorded run: say which file (record=…).")
     about = {
@@ -107,15 +107,29 @@ def _kernel(kernel: str | Kernel, options: dict[str, Any]) -> Kernel:
     return kernel
 
 
-def _refuse_numbers(chains: object, steps: object, every: object, seed: object) -> None:
-    whole_number(chains, "chains", right="run at least 1 chain.")
+def _refuse_numbers(chains: object, steps: object, length: object, every: object, seed: object) -> None:
+    whole_number(chains, "chains", right="run at least 1 chain.", most=MOST_CHAINS)
     if steps is not None:
-        whole_number(steps, "steps", right="make at least 1 step.")
+        whole_number(steps, "steps", right="make at least 1 step.", most=MOST_STEPS)
+    if length is not None and not isinstance(length, LengthModel):
+        whole_number(length, "length", right="give the number of tokens to draw, at least 1.", most=MOST_LENGTH)
     if every is not None:
         right = "keep the text of every step (1), every second (2), …, or of none (None)."
-        whole_number(every, "every", right=right)
+        whole_number(every, "every", right=right, most=MOST_STEPS)
     if not isinstance(seed, int | np.integer):
-        raise BesagError(f"seed={seed!r}: give a whole number.")
+        raise BesagError(f"seed={quoted(seed)}: give a whole number.")
+
+
+def _refuse_sheets(chains: int, sheets: list[Sheet], record: object) -> None:
+    """All chains are held in memory together, and recorded in one table."""
+    if record is not None and len(sheets) > 1:
+        raise BesagError("chains of several lengths cannot be recorded into one file: give one length.")
+    longest = max(len(sheet.ids) for sheet in sheets)
+    if chains * longest > MOST_TOKENS:
+        raise BesagError(
+            f"chains={chains} of {longest:,} tokens: all of them together may have {MOST_TOKENS:,} tokens, so run at "
+            f"most {MOST_TOKENS // longest:,} chains at a time."
+        )
 
 
 def _refuse_misfits(
@@ -133,6 +147,9 @@ def _refuse_misfits(
     if (text is None) == (length is None):
         given = "both were given" if text is not None else "neither was given"
         raise BesagError(f"give a text with masks, or a length to sample from nothing; {given}.")
+    if not isinstance(end, str):
+        raise BesagError(f"end={quoted(end)}: give the text that closes a sample, such as '.'.")
+    keep = position_list("keep", keep)
     if text is None and (free is not None or len(keep)):
         raise BesagError("free and keep name places of a text; from nothing, all places are free.")
     if text is not None and end:
@@ -160,6 +177,8 @@ class _Run:
         canvas = self.sheet.canvas(self.engine.conditionals, len(numbers), self.allowed)
         begun = file.begin(lambda: self.kernel.init(self.engine, self.noise, canvas)) if file else None
         for state, info in walk(self.engine, self.kernel, canvas, self.noise, steps, begun):
+            if file or watch is not None:
+                self.engine.check()  # nobody is shown what came of NaN
             texts = partial(_texts, self.sheet, state.ids)
             self.trace.add(state, info)
             if file and state is not begun:

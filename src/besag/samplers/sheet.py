@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from besag.checks import whole_number
+from besag.checks import MOST_LENGTH, whole_number
 from besag.conditionals.contract import Conditionals
 from besag.errors import BesagError, nearest, quoted
 from besag.joints.candidates import outcome_ids
@@ -73,7 +73,7 @@ def template(
     if not places:
         raise BesagError(f"{quoted(text)} has no tokens: give a text, or a length to sample from nothing.")
     if free is None:
-        places = [*find(vocabulary, text).positions]
+        places = [*find(vocabulary, text, needs_context=False).positions]
     elif free != "all":
         named = tokens_of(all_places(where, free, name="free"))
         if not named:
@@ -88,13 +88,13 @@ def template(
             f"{quoted(text)} has {len(encoded.ids)} tokens, and {conditionals.name!r} sees {limit}: sample a part of "
             "it, or use the kernel 'semi_ar', which moves a window over long text."
         )
-    found = find(vocabulary, text, left)
+    found = find(vocabulary, text, left, needs_context=False)  # what is unknown around them, a chain says
     return Sheet(vocabulary, found.encoded, found.positions, found.ids, found.at)
 
 
 def blank(conditionals: Conditionals, length: int, *, end: str = "", long: bool = False) -> Sheet:
     """n free places and nothing else; `end` is text that closes every sample, such as a full stop."""
-    length = whole_number(length, "length", right="give the number of tokens to draw, at least 1.")
+    length = whole_number(length, "length", right="give the number of tokens to draw, at least 1.", most=MOST_LENGTH)
     sheet = template(conditionals, masks(conditionals.vocabulary, length) + end, long=long)
     if len(sheet.at) != length:
         raise BesagError(f"{conditionals.name!r} reads {length} masks as {len(sheet.at)}: write a text with masks.")

@@ -24,6 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from besag import checks, noise
 from besag.arrays import Bools, Floats, Ints
 from besag.engine import Answers, Request
 from besag.errors import BesagError
@@ -68,8 +69,9 @@ class AgChain(Method):
             raise BesagError(
                 f"weights={self.weights!r} is for joint='ag': the stationary law weighs contexts by itself"
             )
-        if not 1 <= self.candidates <= LARGEST_BOX:
-            raise BesagError(f"candidates={self.candidates!r}: give a number from 1 to {LARGEST_BOX}")
+        right = f"give a number from 1 to {LARGEST_BOX}"
+        checks.whole_number(self.candidates, "candidates", right=right, most=LARGEST_BOX)
+        noise.whole_seed(self.seed)
 
     @property
     def ranks(self) -> bool:

@@ -18,13 +18,14 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from besag import noise
+from besag import checks, noise
 from besag.arrays import Ints
 from besag.errors import BesagError
 from besag.reductions import Top
 from besag.scores.passage import Parts, Passage, ScorePlan
 from besag.scores.registry import FIXED_LENGTH, Method, register
 
+MOST_ORDERS = 10_000  # each takes as many passes as a text has tokens
 Order = Literal["left-to-right", "right-to-left", "random", "confident"]
 
 
@@ -44,10 +45,9 @@ class Chain(Method):
     seed: Annotated[int, "of random orders"] = 0
 
     def __post_init__(self) -> None:
-        if self.orders < 1 or (self.orders > 1 and self.order != "random"):
-            raise BesagError(
-                f"orders={self.orders} with order={self.order!r}: only random orders can be averaged, 1 or more"
-            )
+        noise.whole_seed(self.seed)
+        if checks.whole_number(self.orders, "orders", most=MOST_ORDERS) > 1 and self.order != "random":
+            raise BesagError(f"orders={self.orders} with order={self.order!r}: only random orders can be averaged")
 
     @property
     def ranks(self) -> bool:
@@ -65,7 +65,9 @@ class Chain(Method):
             return everything[0]
         log_probs = np.stack([parts.log_probs for parts in everything])  # (orders, B, n)
         totals = log_probs.sum(-1)
-        mixture = np.logaddexp.reduce(totals) - np.log(self.orders) - totals.mean(0)  # (B,), ≥ 0 by Jensen
+        possible = ~np.isneginf(totals).all(0)  # (B,) in any order; where it is not, there is nothing to add to −∞
+        mean = np.where(possible, totals.mean(0), 0.0)
+        mixture = np.where(possible, np.logaddexp.reduce(totals) - np.log(self.orders), 0.0) - mean  # ≥ 0 by Jensen
         return Parts(log_probs.mean(0), extra={"mixture": mixture})
 
     def _times(self, size: int, number: int) -> Ints:

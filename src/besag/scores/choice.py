@@ -55,6 +55,8 @@ class Choice(Presented):
             if score.status != "ok":
                 raise BesagError(f"the option {option!r} cannot be scored: {score.status.sentence}")
         values = np.array([score.total if reduction == "sum" else score.mean for score in scores])
+        if not np.isfinite(values).any():
+            raise BesagError(f"there is nothing to choose: all {len(options)} options have probability 0")
         order = np.argsort(-values, kind="stable")
         return cls(tuple(options[i] for i in order), values[order], tuple(scores[i] for i in order), of, reduction)
 

@@ -17,13 +17,14 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from besag import noise
+from besag import checks, noise
 from besag.arrays import Bools, Floats, Ints
 from besag.errors import BesagError
 from besag.masks import uniform_subsets
 from besag.scores.passage import BLOCK, Parts, Passage, ScorePlan
 from besag.scores.registry import FIXED_LENGTH, Method, register
 
+MOST_SAMPLES = 100_000  # of which each hides places of its own in a copy of the text
 MOST_ENUMERATED = 16  # 2^16 subsets
 
 
@@ -43,8 +44,10 @@ class AnyOrderBound(Method):
     seed: Annotated[int, "of the draws"] = 0
 
     def __post_init__(self) -> None:
-        if self.samples != "all" and self.samples < 2:
-            raise BesagError(f"samples={self.samples!r}: give a number of draws, at least 2, or 'all' to enumerate")
+        noise.whole_seed(self.seed)
+        if self.samples != "all":
+            right = "give a number of draws, at least 2, or 'all' to enumerate"
+            checks.whole_number(self.samples, "samples", least=2, right=right, most=MOST_SAMPLES)
 
     @property
     def ranks(self) -> bool:
@@ -90,5 +93,6 @@ def _standard_error(values: Floats, stratum: Ints, weight: Floats) -> Floats:
     variance = np.zeros(len(values))
     for number in range(int(stratum.max()) + 1):
         inside = stratum == number
-        variance += weight[inside][0] ** 2 * inside.sum() * values[:, inside].var(1, ddof=1)
+        with np.errstate(invalid="ignore"):  # of a text of probability 0, nan: its −∞ is no estimate
+            variance += weight[inside][0] ** 2 * inside.sum() * values[:, inside].var(1, ddof=1)
     return np.sqrt(variance)

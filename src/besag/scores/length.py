@@ -21,6 +21,7 @@ from besag.checks import number, whole_number
 from besag.errors import BesagError
 from besag.files.lines import small_file
 from besag.files.whole import write_whole
+from besag.results.words import counted
 
 KIND = "besag length model"
 MOST = 100_000  # tokens of a drawn length: where rounding keeps the sum of p(n) below a height, a draw must end
@@ -79,6 +80,7 @@ class LengthModel:
 
     def quantile(self, height: float) -> int:
         """The smallest n with P(at most n tokens) ≥ height, for a height in (0, 1): a draw, where height is noise."""
+        height = number(height, "height", least=0.0, most=1.0)
         n, below = 1, math.exp(self.log_prob(1))
         while below < height and n < MOST:
             n += 1
@@ -132,7 +134,7 @@ class LengthModel:
 
     def __str__(self) -> str:
         tokens = sum(n * count for n, count in self.counts.items())
-        texts = f"{self.n_texts:,} text" + ("s" if self.n_texts > 1 else "")
+        texts = counted(self.n_texts, "text")
         alpha = f"{self.alpha:,.0f}" if self.alpha >= 100 else f"{self.alpha:.3g}"
         return (
             f"p(n) from {texts}{f' in tokens of {self.fitted_with}' if self.fitted_with else ''}: "
@@ -142,7 +144,7 @@ class LengthModel:
 
 
 def _checked(n: int) -> int:
-    return whole_number(n, "n", right="a length is a whole number of tokens, at least 1")
+    return whole_number(n, "n", right="a length is a whole number of tokens, at least 1", most=2**62)
 
 
 def _log_negative_binomial(n: int, shape: float, mean: float) -> float:

@@ -191,9 +191,7 @@ class Marginals(Presented):
             )
 
     def _token(self, row: int, token: str | int) -> int:
-        if isinstance(token, int | np.integer) and not isinstance(token, bool):
-            return int(token)
-        return token_ids(self.vocabulary, self.encoded, int(self.places[row]), [token])[0]  # type: ignore[list-item]
+        return token_ids(self.vocabulary, self.encoded, int(self.places[row]), [token])[0]
 
     def _column(self, row: int, token: str | int) -> int:
         if self.candidates is not None and isinstance(token, str) and token in self.candidates:

@@ -15,11 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from besag.arrays import Ints
+from besag.arrays import Bools, Ints
+from besag.batches import NotFinite
 from besag.checks import is_whole
-from besag.conditionals.contract import Conditionals, require_both_sides
+from besag.conditionals.contract import Conditionals, gives_zeros, require_both_sides
 from besag.engine import Engine, Idle, Plan
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.joints.candidates import Kind, outcome_ids
 from besag.places.places import find
 from besag.places.positions import Position
@@ -28,8 +29,9 @@ from besag.places.tokens import token_ids
 from besag.reductions import Chunk, Entropy
 from besag.results.status import Status
 from besag.results.words import dtype_name
+from besag.scores.beside import Beside, Contexts, contexts
 from besag.scores.marginals import WHOLE, Marginals
-from besag.scores.passage import BLOCK, Passage
+from besag.scores.passage import BLOCK, Passage, status_of
 from besag.scores.score import parse_base
 from besag.scores.scoring import batches
 from besag.vocabulary import Encoded, Vocabulary
@@ -46,8 +48,8 @@ def marginals(
     positions: Sequence[Position] | None = None,
     *,
     outcomes: Kind = "all",
-    prefix: str = "",
-    suffix: str = "",
+    prefix: Contexts = "",
+    suffix: Contexts = "",
     separator: str = " ",
     base: str | float = "e",
 ) -> Marginals | list[Marginals] | Iterator[Marginals]:
@@ -57,12 +59,13 @@ def marginals(
     if positions is not None and not isinstance(texts, str):
         raise BesagError(f"positions={positions!r} name places of one text, and here are several: ask for them in turn")
     asking = _Asking(conditionals, _named(candidates), positions, outcomes, parse_base(base))
-    around = {"prefix": prefix, "suffix": suffix, "separator": separator}
+    total = 1 if isinstance(texts, str) else len(texts) if isinstance(texts, list | tuple) else None
+    around = Beside("prefix", prefix, total), Beside("suffix", suffix, total)
+    found = asking.run(engine, [texts] if isinstance(texts, str) else texts, around, separator, total)
     if isinstance(texts, str):
-        return next(engine.run(asking.plans([texts], around)))
-    if isinstance(texts, list | tuple):
-        return list(engine.run(asking.plans(texts, around), len(texts)))
-    return engine.run(asking.plans(texts, around))
+        [one] = found
+        return one
+    return list(found) if isinstance(texts, list | tuple) else found
 
 
 @dataclass(frozen=True, eq=False)  # the same only as itself: all texts of a call share one, and are pooled by it
@@ -95,7 +98,16 @@ class _Asking:
     outcomes: Kind
     base: float
 
-    def plans(self, texts: Iterable[str | Idle], around: Mapping[str, str]) -> Iterator[Plan[Marginals] | Idle]:
+    def run(
+        self, engine: Engine, texts: Iterable[str | Idle], around: Sequence[Beside], separator: str, total: int | None
+    ) -> Iterator[Marginals]:
+        yield from engine.run(self._plans(texts, around, separator), total)
+        for beside in around:
+            beside.finish()
+
+    def _plans(
+        self, texts: Iterable[str | Idle], around: Sequence[Beside], separator: str
+    ) -> Iterator[Plan[Marginals] | Idle]:
         vocabulary = self.conditionals.vocabulary
         allowed = outcome_ids(self.conditionals, self.outcomes)
         kept: Tensor | str | None = None
@@ -109,11 +121,13 @@ class _Asking:
                 yield batch
                 continue
             masked = [text.replace(MASK, vocabulary.mask_token or MASK) for text in batch]
-            for encoded in vocabulary.encode(masked, **around, lenient=True):
-                yield self._plan(encoded, allowed, columns)
+            (prefix, suffix), lacking = contexts(around, len(batch))
+            read = vocabulary.encode(masked, prefix=prefix, suffix=suffix, separator=separator, lenient=True)
+            for place, encoded in enumerate(read):
+                yield self._plan(encoded, allowed, columns, Status.NO_CONTEXT if place in lacking else None)
 
-    def _plan(self, encoded: Encoded, allowed: Ints, columns: Columns) -> Plan[Marginals]:
-        places, status = self._places(encoded), self._status(encoded)
+    def _plan(self, encoded: Encoded, allowed: Ints, columns: Columns, status: Status | None = None) -> Plan[Marginals]:
+        places, status = self._places(encoded), status or status_of(encoded, self.conditionals.vocabulary)
         if status != "ok":
             places = places[:0]
         own = encoded.ids[places]  # (n,)
@@ -127,7 +141,12 @@ class _Asking:
         passage, answers = None, _nothing(outcomes.shape[1])
         if len(places):
             passage = Passage([replace(encoded, places=places)], self.conditionals, (columns, Entropy()))
-            answers = yield from _each(passage, named, outcomes.shape[1])
+            try:
+                answers = yield from _each(passage, named, outcomes.shape[1])
+            except NotFinite:
+                status = Status.NOT_FINITE
+        if len(places) and (status != "ok" or not self._finite(answers, hidden)):
+            return (yield from self._plan(encoded, allowed, columns, Status.NOT_FINITE))
         scale = 1 / np.log(self.base)
         return Marginals(
             encoded=encoded,
@@ -154,13 +173,15 @@ class _Asking:
         """(n,) in the order of the text."""
         if self.positions is None or not encoded.decodable:
             return encoded.places
-        return np.array(sorted(find(self.conditionals.vocabulary, encoded.text, self.positions).positions), np.int64)
+        found = find(self.conditionals.vocabulary, encoded.text, self.positions, needs_context=False)
+        return np.array(sorted(found.positions), np.int64)
 
-    def _status(self, encoded: Encoded) -> Status:
-        if not len(encoded.places):
-            return Status.EMPTY if encoded.decodable else Status.UNDECODABLE
-        visible = np.diff(encoded.offsets[encoded.places]).astype(bool).sum()  # the rest is blank
-        return Status.UNKNOWN if encoded.unknown and encoded.unknown >= visible else Status.OK
+    def _finite(self, answers: Mapping[str, Any], hidden: Bools) -> bool:
+        """Has the text's own token a probability, and each that was named? Of the others some may be masked."""
+        if gives_zeros(self.conditionals):
+            return True
+        asked = [answers["own"][~hidden], *([] if self.candidates is None else [answers["columns"]])]
+        return all(bool(np.isfinite(one).all()) for one in asked)
 
 
 def _each(passage: Passage, named: Ints, width: int) -> Plan[dict[str, Any]]:
@@ -186,11 +207,12 @@ def _nothing(width: int) -> dict[str, Any]:
 def _named(candidates: Named | None) -> tuple[str | int, ...] | None:
     if candidates is None:
         return None
-    if isinstance(candidates, str) or not isinstance(candidates, Sequence | np.ndarray) or not len(candidates):
-        raise BesagError(f"candidates={candidates!r}: give a list of words or token ids, or None for the vocabulary")
+    if isinstance(candidates, str | bytes) or not isinstance(candidates, Sequence | np.ndarray) or not len(candidates):
+        right = "give a list of words or token ids, or None for the vocabulary"
+        raise BesagError(f"candidates={quoted(candidates)}: {right}")
     for one in candidates:
-        if not isinstance(one, str) and not is_whole(one, 0):
-            raise BesagError(f"candidates={candidates!r}: {one!r} is neither a word nor the id of a token")
+        if not isinstance(one, str) and not (is_whole(one, 0) and one < 2**31):
+            raise BesagError(f"candidates={quoted(candidates)}: {quoted(one)} is neither a word nor the id of a token")
     return tuple(candidates)
 
 

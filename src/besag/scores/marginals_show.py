@@ -14,7 +14,7 @@ from besag.results.data import describe, json_ready
 from besag.results.grid import Grid, lines
 from besag.results.plots import fonts
 from besag.results.tables import raw
-from besag.results.words import counted, number
+from besag.results.words import counted, number, unseen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +32,7 @@ def facts(found: Marginals) -> list[str]:
         return [f"not asked: {found.status.sentence}", found.model]
     what = "tokens" if found.candidates is None else "candidates"
     return [
+        *unseen(found.encoded.unknown),
         f"log p of {len(found.columns):,} {what} at {counted(len(found), 'place')}, each hidden alone, in {found.unit}",
         f"a row sums to one over {found.normalised}",
         found.model,

@@ -20,7 +20,8 @@ from besag.engine import Answers, Request
 from besag.errors import BesagError
 from besag.places.windows import ends, windows
 from besag.reductions import Reduction, Target
-from besag.vocabulary import Encoded
+from besag.results.status import Status
+from besag.vocabulary import Encoded, Vocabulary
 
 BLOCK = 2**22  # ids in one request, so that a book does not need a matrix of its length squared
 
@@ -168,6 +169,18 @@ class Passage:
         take = np.concatenate([head, stretch, tail], 1)  # (C, limit) positions in the text
         ids = np.broadcast_to(ids, hidden.shape)[:, cuts[:, :1], take]  # (B, C, limit)
         return ids, hidden[:, cuts[:, :1], take], window.reshape(row.shape), place - start
+
+
+def status_of(text: Encoded, vocabulary: Vocabulary) -> Status:
+    """Is there something of the text to ask about: a known token that holds more than white space?"""
+    if not text.decodable:
+        return Status.UNDECODABLE
+    holds = np.diff(text.offsets[text.places]).astype(bool)  # (n, 1) a character; the rest is blank
+    if text.unknown and text.unknown >= holds.sum():
+        return Status.UNKNOWN
+    if not holds.any() or all(vocabulary.blank(text.tokens[place]) for place in text.places):
+        return Status.EMPTY
+    return Status.OK
 
 
 def run_of(places: Ints) -> Ints | slice:

@@ -30,8 +30,8 @@ UNITS: Mapping[float, str] = {math.e: "nats", 2.0: "bits", 10.0: "hartleys"}
 
 def parse_base(base: float | str) -> float:
     """The base of the logarithm as a number: `"e"`, `2` or `10`, written as a number or as a string."""
-    if base not in BASES:
-        raise BesagError(f"base {base!r} is not one of 'e' (nats), 2 (bits) and 10 (hartleys)")
+    if not isinstance(base, str | int | float) or base not in BASES:
+        raise BesagError(f"base {quoted(base)} is not one of 'e' (nats), 2 (bits) and 10 (hartleys)")
     return BASES[base]
 
 

@@ -13,18 +13,21 @@ from typing import Any, overload
 
 import numpy as np
 
-from besag.conditionals.contract import Conditionals
+from besag.arrays import Floats
+from besag.batches import NotFinite
+from besag.conditionals.contract import Conditionals, gives_zeros
 from besag.engine import Engine, Idle, Plan
 from besag.errors import BesagError, quoted
 from besag.reductions import Entropy, Rank, Reduction, Target
 from besag.results.status import Status
 from besag.results.words import dtype_name
+from besag.scores.beside import Beside, Contexts, contexts
 from besag.scores.length import LengthModel
-from besag.scores.passage import Parts, Passage, run_of
+from besag.scores.passage import Parts, Passage, run_of, status_of
 from besag.scores.registry import FIXED_LENGTH, Method
 from besag.scores.registry import method as method_named
 from besag.scores.score import Score, parse_base
-from besag.vocabulary import Context, Encoded, WordPolicy
+from besag.vocabulary import Encoded, WordPolicy
 
 ENCODED_TOGETHER = 512  # texts handed to the tokenizer at a time
 
@@ -45,8 +48,8 @@ def score(
     method: str | Method = "pll",
     *,
     words: WordPolicy = "tokenizer",
-    prefix: Context = "",
-    suffix: Context = "",
+    prefix: Contexts = "",
+    suffix: Contexts = "",
     separator: str = " ",
     base: str | float = "e",
     rank: bool = False,
@@ -58,15 +61,16 @@ def score(
     """One `Score` of a text, a list for a list, and for any other iterable an iterator that streams, in order."""
     if isinstance(texts, str) and not isinstance(words, str):
         words = [words]  # type: ignore[list-item]
+    total = 1 if isinstance(texts, str) else len(texts) if isinstance(texts, list | tuple) else None
     scoring = Scoring(
         engine.conditionals, method if isinstance(method, Method) else method_named(method, **options),
-        words, prefix, suffix, separator, parse_base(base), rank, entropy, lengths, strict,
+        words, prefix, suffix, separator, parse_base(base), rank, entropy, lengths, strict, total,
     )  # fmt: skip
     if isinstance(texts, str):
-        return next(scoring.run(engine, [texts]))
-    if isinstance(texts, list | tuple):
-        return list(scoring.run(engine, texts, len(texts)))
-    return scoring.run(engine, texts)
+        [one] = scoring.run(engine, [texts])
+        return one
+    found = scoring.run(engine, texts, total)
+    return list(found) if isinstance(texts, list | tuple) else found
 
 
 @dataclass
@@ -74,22 +78,26 @@ class Scoring:
     conditionals: Conditionals
     method: Method
     words: WordPolicy
-    prefix: Context
-    suffix: Context
+    prefix: Contexts
+    suffix: Contexts
     separator: str
     base: float
     rank: bool
     entropy: bool
     lengths: LengthModel | None
     strict: bool
+    total: int | None = None  # texts, where that is known
 
     def __post_init__(self) -> None:
+        self.of_words = Beside("words", self.words, self.total)
+        self.around = Beside("prefix", self.prefix, self.total), Beside("suffix", self.suffix, self.total)
+        self.in_context = not all(part.for_all and part.given == "" for part in self.around)
         self._refuse_misfits(self.method, self.conditionals.name)
-        self.in_context = bool(self.prefix or self.suffix)
         self.wanted: tuple[Reduction, ...] = (Target(), *[Rank()] * self.rank, *[Entropy()] * self.entropy)
         self.normalised = self.method.normalised if self.lengths is None else "token sequences of every length"
         self.normalised += " (a lower bound)" if self.method.bound else ""
         self.dtype = dtype_name(self.conditionals.dtype)
+        self.zeros = gives_zeros(self.conditionals)
 
     def _refuse_misfits(self, method: Method, name: str) -> None:
         if method.sees != self.conditionals.sees:
@@ -108,7 +116,7 @@ class Scoring:
             raise BesagError(
                 f"p(n) goes with a probability of texts of one length; {method.name!r} gives none: use 'chain'"
             )
-        if self.prefix or self.suffix:
+        if self.in_context:
             raise BesagError("p(n) is the law of whole texts; it cannot be used with a prefix or a suffix")
         if self.lengths.fitted_with != name:
             raise BesagError(f"these lengths were fitted with {self.lengths.fitted_with!r}, not with {name!r}")
@@ -125,24 +133,22 @@ class Scoring:
                     raise BesagError(f"{quoted(score.text)} cannot be scored: {score.status.sentence}")
                 yield score
                 upcoming += 1
+        for beside in (self.of_words, *self.around):
+            beside.finish()
 
     def _plans(self, engine: Engine, texts: Iterable[str | Idle]) -> Iterator[Plan[dict[int, Score]] | Idle]:
         encode, numbers = self.conditionals.vocabulary.encode, count()
-        at = 0
         for batch in batches(texts):
             if isinstance(batch, Idle):
                 yield batch
                 continue
-            here = slice(at, at + len(batch))
-            at += len(batch)
-            words = self.words if isinstance(self.words, str) else self.words[here]
-            prefix, suffix = (part if isinstance(part, str) else part[here] for part in (self.prefix, self.suffix))
+            words = self.of_words.take(len(batch))
+            (prefix, suffix), lacking = contexts(self.around, len(batch))
             shapes: dict[tuple[Status, int, bytes], dict[int, Encoded]] = {}
-            for text in encode(
-                batch, words=words, prefix=prefix, suffix=suffix, separator=self.separator, lenient=True
-            ):
-                shape = self._status(text), len(text.ids), text.places.tobytes()
-                shapes.setdefault(shape, {})[next(numbers)] = text
+            encoded = encode(batch, words=words, prefix=prefix, suffix=suffix, separator=self.separator, lenient=True)
+            for place, text in enumerate(encoded):
+                status = Status.NO_CONTEXT if place in lacking else self._status(text)
+                shapes.setdefault((status, len(text.ids), text.places.tobytes()), {})[next(numbers)] = text
             for (status, length, _), alike in shapes.items():
                 members = list(alike.items())
                 copies = max(1, length * len(members[0][1].places))  # tokens that one text asks to run, in most methods
@@ -156,15 +162,25 @@ class Scoring:
         if status != "ok":
             return {number: self._unscored(text, status) for number, text in texts.items()}
         passage = Passage(list(texts.values()), self.conditionals, self.wanted).started()
-        parts = yield from self.method.plan(passage)
+        try:
+            parts = yield from self.method.plan(passage)
+        except NotFinite:
+            if len(texts) == 1:
+                return {number: self._unscored(text, Status.NOT_FINITE) for number, text in texts.items()}
+            members = list(texts.items())  # of some of them: whose answers are numbers has its score all the same
+            halves = members[: len(members) // 2], members[len(members) // 2 :]
+            first = yield from self._plan(status, dict(halves[0]))
+            return first | (yield from self._plan(status, dict(halves[1])))
         return dict(zip(texts, self._scores(passage, parts), strict=True))
 
     def _status(self, text: Encoded) -> Status:
-        if not len(text.places):
-            return Status.EMPTY if text.decodable else Status.UNDECODABLE
-        if text.unknown and text.unknown >= np.diff(text.offsets[text.places]).astype(bool).sum():  # the rest is blank
-            return Status.UNKNOWN
-        return Status.MASK if self.conditionals.vocabulary.mask_id in text.ids[text.places].tolist() else Status.OK
+        vocabulary = self.conditionals.vocabulary
+        status = status_of(text, vocabulary)
+        return Status.MASK if status == "ok" and vocabulary.mask_id in text.ids[text.places].tolist() else status
+
+    def _finite(self, *numbers: Floats) -> bool:
+        """Are they finite, or −∞ where an outcome may have probability 0?"""
+        return all(bool((np.isfinite(one) | (np.isneginf(one) if self.zeros else np.False_)).all()) for one in numbers)
 
     def _scores(self, passage: Passage, parts: Parts) -> Iterator[Score]:
         scale = 1 / np.log(self.base)
@@ -176,6 +192,9 @@ class Scoring:
         if self.lengths is not None:
             extra["length"] = np.full(len(passage.texts), self.lengths.log_prob(passage.size) * scale)
         for b, text in enumerate(passage.texts):
+            if not self._finite(log_probs[b], *(value[b] for value in extra.values())):
+                yield self._unscored(text, Status.NOT_FINITE)
+                continue
             words, (start, end) = text.words[places], text.span
             offsets = text.offsets[places]
             yield Score(
@@ -193,7 +212,7 @@ class Scoring:
                 model=self.conditionals.name,
                 dtype=self.dtype,
                 extra={name: float(value[b]) for name, value in extra.items()},
-                standard_error=None if error is None else float(error[b]),
+                standard_error=None if error is None or not np.isfinite(error[b]) else float(error[b]),
                 rank=None if rank is None else rank[b],
                 entropy=None if entropy is None else entropy[b],
                 unknown=text.unknown,

@@ -146,7 +146,7 @@ def _plan(
 
 
 def _places(conditionals: Conditionals, pair: Pair, encoded: Encoded) -> Places:
-    return find(conditionals.vocabulary, encoded.text, (pair.a, pair.b), conditionals.max_length)
+    return find(conditionals.vocabulary, encoded.text, (pair.a, pair.b), conditionals.max_length, needs_context=False)
 
 
 def _row(pair: Pair, encoded: Encoded, unaries: Unaries | None = None, chosen: Sequence[Construction] = ()) -> PairRow:

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from besag.arrays import Bools, Ints
-from besag.errors import BesagError
+from besag.checks import number, whole_number
+from besag.errors import BesagError, quoted
 from besag.masks import Masking, Passages, Replacement, law, ordinary_ids, rate_named
 from besag.masks.law import Adaptive, MaskLaw, Statistics
 from besag.masks.rates import Rate
@@ -78,13 +79,24 @@ class MaskingCollator:
         pad_to_multiple_of: int | None = None,
         seed: int = 0,
     ) -> None:
-        """`options` are the law's, `statistics` what it may learn from the corpus; the rest is as in a recipe."""
+        """`options` are the law's, `statistics` what it may learn from the corpus (`besag.masking_statistics` counts
+        it); the rest is as in a recipe."""
+        if not hasattr(tokenizer, "mask_token_id"):
+            raise BesagError(f"tokenizer={quoted(tokenizer)}: give a tokenizer of transformers")
         if tokenizer.mask_token_id is None:
             raise BesagError("this tokenizer has no mask token: set tokenizer.mask_token, or add one.")
         self.tokenizer = tokenizer
+        if pad_to_multiple_of is not None:
+            whole_number(pad_to_multiple_of, "pad_to_multiple_of", most=2**20)
         self.pad_to_multiple_of = pad_to_multiple_of
-        self.seed = seed
+        self.seed = whole_number(seed, "seed", least=0, most=2**47)
+        if statistics is not None and not isinstance(statistics, Statistics):
+            raise BesagError(
+                f"statistics={quoted(statistics)}: give what besag.masking_statistics(texts, tokenizer) gives"
+            )
         chosen = _named(law, options)
+        if isinstance(law, str) and statistics is None:
+            _refuse_unprepared(chosen)
         self.masking = Masking(
             chosen if statistics is None else chosen.prepare(statistics),
             rate if isinstance(rate, Rate) else rate_named(rate_law, rate, end_rate, hold),
@@ -109,13 +121,15 @@ class MaskingCollator:
 
     def set_progress(self, progress: float) -> None:
         """From 0 to 1. Workers see it at once, so batches they fetch ahead are a little early."""
-        self._clock[0] = progress
+        self._clock[0] = number(progress, "progress", least=0, most=1)
 
     def set_epoch(self, epoch: int) -> None:
         """Other masks for the same draw numbers."""
-        self._clock[1] = epoch
+        self._clock[1] = whole_number(epoch, "epoch", least=0, most=2**15)
 
     def __call__(self, features: Sequence[Any]) -> dict[str, Tensor]:
+        if isinstance(features, str | Mapping) or not isinstance(features, Sequence):
+            raise BesagError(f"{quoted(features)} is no batch: give a list of examples.")
         if not len(features):
             raise BesagError("a batch needs at least one example.")
         examples = [self._read(feature) for feature in features]
@@ -163,16 +177,17 @@ class MaskingCollator:
                 f"the law {self.masking.law.name!r} learns from the run, and worker processes would not see what was "
                 "learned: use num_workers=0."
             )
-        number = self._batches
+        batch = self._batches
         self._batches += 1
         if all(isinstance(feature, Mapping) and "draw" in feature for feature in features):
-            draw = np.array([int(feature["draw"]) for feature in features], dtype=np.int64)
+            known = [whole_number(_scalar(feature["draw"]), "draw", least=0, most=2**32 - 1) for feature in features]
+            draw = np.array(known, dtype=np.int64)
             return self.seed + (int(self._clock[1]) << _HIGH), draw
         base = 0
         if worker is not None:
-            number = number * worker.num_workers + worker.id  # workers take batches in turn
+            batch = batch * worker.num_workers + worker.id  # workers take batches in turn
             base = worker.seed - worker.id  # new in each epoch, while the workers begin to count anew
-        return self.seed + base + (number << _HIGH), np.arange(len(features))
+        return self.seed + base + (batch << _HIGH), np.arange(len(features))
 
     def _read(self, feature: Any) -> _Example:
         fields: Mapping[str, Any] = feature if isinstance(feature, Mapping) else {"input_ids": feature}
@@ -224,11 +239,23 @@ class MaskingCollator:
 
 
 def _named(chosen: str | MaskLaw, options: Mapping[str, Any] | None) -> MaskLaw:
+    if options is not None and not isinstance(options, Mapping):
+        raise BesagError(f"options={quoted(options)}: give a table of the law's options, such as {{'longest': 5}}.")
     if isinstance(chosen, str):
-        return law(chosen, **(options or {}))
+        return law(chosen, **{str(name): value for name, value in (options or {}).items()})
+    if not isinstance(chosen, MaskLaw):
+        raise BesagError(f"law={quoted(chosen)}: give the name of a law of masks, or one of besag.masks.")
     if options:
         raise BesagError(f"{chosen} has its options already: give them there, not as {dict(options)}.")
     return chosen
+
+
+def _refuse_unprepared(chosen: MaskLaw) -> None:
+    if type(chosen).prepare is not MaskLaw.prepare:
+        raise BesagError(
+            f"the law {chosen.name!r} takes a table from the corpus: give "
+            "statistics=besag.masking_statistics(texts, tokenizer)"
+        )
 
 
 def _passages(examples: list[_Example], draw: Ints) -> Passages:
@@ -241,8 +268,19 @@ def _passages(examples: list[_Example], draw: Ints) -> Passages:
     return Passages(ids, row, free, word, span, draw)
 
 
+def _scalar(given: Any) -> Any:
+    """A number, also out of a tensor of one."""
+    return given.item() if isinstance(given, Tensor | np.ndarray) and given.size == 1 else given
+
+
 def _numbers(given: Any, name: str, size: int | None = None) -> Ints:
-    numbers = np.asarray(given)
+    try:
+        numbers = np.asarray(given)
+        whole = numbers.dtype == np.bool_ or np.issubdtype(numbers.dtype, np.integer) or not numbers.size
+    except (ValueError, TypeError, RuntimeError):  # lists of several lengths, tensors elsewhere
+        whole = False
+    if not whole:
+        raise BesagError(f"{name} of an example is {quoted(given)}: give a list of whole numbers.")
     if numbers.ndim != 1 or (size is not None and len(numbers) != size):
         wanted = "one sequence of numbers" if size is None else f"{size} numbers, one for each of its input_ids"
         raise BesagError(f"{name} of an example must be {wanted}; got shape {numbers.shape}.")
@@ -253,12 +291,19 @@ def _spans(fields: Mapping[str, Any], size: int) -> Ints:
     """(L,) the number of the given span each token stands in: the first that shares a character with it; −1: none."""
     if fields.get("span_ids") is not None:
         return _numbers([-1 if span is None else span for span in fields["span_ids"]], "span_ids", size)
-    number = np.full(size, -1, dtype=np.int64)
+    found = np.full(size, -1, dtype=np.int64)
     if not fields.get("spans"):
-        return number
+        return found
     if fields.get("offset_mapping") is None:
         raise BesagError("spans are (start, end) in characters: they need offset_mapping. Or give span_ids, by token.")
-    start, end = np.asarray(fields["offset_mapping"], dtype=np.int64).reshape(size, 2).T
-    for index, (first, last) in reversed(list(enumerate(fields["spans"]))):
-        number[(start < last) & (end > first) & (end > start)] = index
-    return number
+    try:
+        start, end = np.asarray(fields["offset_mapping"], dtype=np.int64).reshape(size, 2).T
+        spans = np.asarray(fields["spans"], dtype=np.int64).reshape(-1, 2).tolist()
+    except (ValueError, TypeError, OverflowError):
+        raise BesagError(
+            f"spans = {quoted(fields['spans'])} and offset_mapping: give pairs (start, end) of characters, a pair of "
+            f"offset_mapping for each of the {size} tokens."
+        ) from None
+    for index, (first, last) in reversed(list(enumerate(spans))):
+        found[(start < last) & (end > first) & (end > start)] = index
+    return found

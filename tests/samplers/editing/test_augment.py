@@ -29,7 +29,7 @@ TEXT = "s2 s0 s1"
 
 def counts(law, **options):
     """(V^n,) how many copies of the start became each sequence."""
-    found = augment(Engine(law, progress=False), TEXT, copies=COPIES, **options)
+    found = augment(Engine(law, progress=False), TEXT, copies=COPIES, distinct=False, **options)
     ids = np.array([[int(symbol[1:]) for symbol in row.text.split()] for row in found])
     return np.bincount(number(ids, law.width), minlength=law.width ** len(START)), found
 
@@ -449,3 +449,37 @@ def test_what_is_no_text_is_refused(texts, told):
 def test_a_causal_model_cannot_fill():
     with pytest.raises(BesagError, match="this needs a masked model"):
         augment(Engine(Arbitrary(sees="left"), progress=False), "s0 s1")
+
+
+# ---- copies that differ
+
+
+def test_copies_of_a_text_differ_and_are_the_same_in_any_batch():
+    law = Table.random(3, 3, seed=1)
+    found = [augment(Engine(law, batch_tokens=n, progress=False), [TEXT] * 2, copies=6, share=1.0, similarity=None)
+             for n in (3, 300)]  # fmt: skip
+    rows = [row for row in found[0] if row.status == Status.OK]
+    assert len({(row.number, row.text) for row in rows}) == len(rows)
+    assert len(rows) > 6
+    assert [row.text for row in found[0]] == [row.text for row in found[1]]
+    plain = augment(Engine(law, progress=False), [TEXT] * 2, copies=6, share=1.0, similarity=None, distinct=False)
+    firsts = {(row.number, row.text): row for row in reversed(plain.rows)}
+    assert all(found[0][row.number * 6 + row.copy].text == row.text for row in firsts.values())  # only others are new
+
+
+def test_where_fewer_copies_differ_that_is_told():
+    law = Table.random(2, 2, seed=1)
+    found = augment(Engine(law, progress=False), "s0 s1", copies=7, share=1.0, similarity=None, other=False)
+    ok = [row for row in found if row.status == Status.OK]
+    left = [row for row in found if row.status == Status.REPEATED]
+    assert len({row.text for row in ok}) == len(ok) <= 3
+    assert left
+    assert all(row.text == row.original and not row.changed and "other copies say" in row.reason for row in left)
+    assert any("LEFT OUT: NO FURTHER DIFFERENT TEXT" in fact for fact in found.facts)
+    assert found.texts == [row.text for row in ok]
+
+
+def test_repeats_can_be_had():
+    law = Table.random(2, 2, seed=1)
+    found = augment(Engine(law, progress=False), "s0 s1", copies=7, share=1.0, similarity=None, distinct=False)
+    assert not any(row.status == Status.REPEATED for row in found)

@@ -179,8 +179,11 @@ def test_bad_counts_and_strengths():
         run(kernel("spindle"), law, blank(law, 2, 1))
     with pytest.raises(BesagError, match="counts of 4 tokens for a network that knows 3"):
         run(kernel("spindle", counts=(1, 2, 3, 4)), law, blank(law, 2, 1))
-    for counts in ((0, 0, 0), (1, -1, 3), (1, float("nan"))):
+    for counts in ((0, 0, 0), (1, -1, 3)):
         with pytest.raises(BesagError, match="counts: how often each token occurs, finite numbers from 0 up"):
+            kernel("spindle", counts=counts)
+    for counts in ((1, float("nan")), (1, "x")):
+        with pytest.raises(BesagError, match=r"counts=.*: give a number"):
             kernel("spindle", counts=counts)
     with pytest.raises(BesagError, match="strength=-1: λ is at least 0"):
         kernel("spindle", counts=COUNTS, strength=-1)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 from tests import networks
+from tests.training.objectives.rows import alone
 from torch.nn import functional as F
 
 from besag.errors import BesagError
 from besag.training.network.batch import Batch, Layout
 from besag.training.network.encoder import Encoder
-from besag.training.objectives.compatible import Compatible, filled
+from besag.training.objectives.compatible import PATIENCE, Compatible, filled
 from besag.training.objectives.mlm import MLM
 
 FAMILY = "modernbert"
@@ -28,7 +29,7 @@ def encoder(ragged: bool = False) -> Encoder:
     )
 
 
-def batch(weight: torch.Tensor | None = None, step: int = 0) -> Batch:
+def batch(weight: torch.Tensor | None = None, step: int = 0, first: int = 0) -> Batch:
     words = networks.vocabulary(FAMILY)
     draw = torch.Generator().manual_seed(0)
     ids = torch.randint(5, words.size, (int(LENGTHS.sum()),), generator=draw)
@@ -36,7 +37,8 @@ def batch(weight: torch.Tensor | None = None, step: int = 0) -> Batch:
     inputs[ASKED] = words.mask_id or 0
     return Batch(
         ids, inputs, torch.ones(len(ids), dtype=torch.bool), Layout.of_lengths(LENGTHS), ASKED,
-        torch.ones(len(ASKED)) if weight is None else weight, torch.zeros(16), torch.arange(16), step, 0.0,
+        torch.ones(len(ASKED)) if weight is None else weight, torch.zeros(16), torch.arange(first, first + 16), step,
+        0.0,
     )  # fmt: skip
 
 
@@ -72,26 +74,73 @@ def test_log_odds_are_those_of_a_plain_loop(ragged: bool) -> None:
 def test_minors_are_of_the_text_and_of_other_ordinary_tokens() -> None:
     whole = Compatible(encoder(), share=1.0)
     seen = set()
-    for step in range(20):
-        one = batch(step=step)
+    spent = 0
+    for number in range(20):
+        one = batch(first=16 * number)
         minors = whole.draw(whole.encoder.states(one.inputs, one.layout), one)
         assert torch.equal(minors.a[:, 0], one.ids[minors.i])
         assert torch.equal(minors.b[:, 0], one.ids[minors.j])
         assert (minors.a[:, 1] != minors.a[:, 0]).all()
         assert (minors.b[:, 1] != minors.b[:, 0]).all()
         assert not set(minors.a[:, 1].tolist()) & whole.encoder.special_ids
-        assert 4 * int(LENGTHS[one.layout.row[minors.i]].sum()) <= len(one.ids)
+        spent += 4 * int(LENGTHS[one.layout.row[minors.i]].sum())
         seen |= set(zip(minors.i.tolist(), minors.j.tolist(), strict=True))
     assert {(i % 38, j % 38) for i, j in seen} == set(PAIRS)
+    paired = int(LENGTHS[LENGTHS != 7].sum())  # a sequence of 7 has one hidden place
+    assert abs(spent / 20 - paired) < 0.1 * paired  # `share` of the tokens, on average
+
+
+def test_a_passage_pays_the_same_whatever_stands_beside_it() -> None:
+    """Of one passage alone, half a batch or all of it: the same minors, and prices that sum to that of the batch."""
+    whole, one = Compatible(encoder(), weight=0.7), batch()
+    minors = whole.draw(whole.encoder.states(one.inputs, one.layout), one)
+    drawn = one.layout.row[minors.i].tolist()
+    assert len(drawn) >= 2
+    total = 0.0
+    for row in range(16):
+        mine = alone(one, row)
+        single = whole.draw(whole.encoder.states(mine.inputs, mine.layout), mine)
+        assert len(single.i) == drawn.count(row)
+        if row in drawn:
+            first, number = int(one.layout.bounds[row]), drawn.index(row)
+            assert (int(single.i) + first, int(single.j) + first) == (int(minors.i[number]), int(minors.j[number]))
+            assert single.a.tolist() == minors.a[number : number + 1].tolist()
+            assert single.b.tolist() == minors.b[number : number + 1].tolist()
+        total += float(whole(mine).total.detach())
+    assert total == pytest.approx(float(whole(one).total.detach()), rel=1e-4)
+
+
+def test_batches_of_few_passages_pay_too() -> None:
+    """Four sequences of one length: before, not one of them could have a minor."""
+    whole, prices = Compatible(encoder(), weight=100.0), []
+    for number in range(10):
+        one = alone(batch(first=16 * number), 0)
+        prices.append(float((whole(one).total - MLM(encoder())(one).total).detach()))
+    assert sum(price > 1e-3 for price in prices) == pytest.approx(0.2 * len(prices), abs=1)
+
+
+def test_a_run_in_which_nothing_can_be_compared_is_refused() -> None:
+    whole = Compatible(encoder())
+    single = batch(torch.tensor([1.0, 0, 1.0, 0, 0, 1.0, 1.0, 0]).repeat(4))
+    states = whole.encoder.states(single.inputs, single.layout)
+    for _ in range(PATIENCE - 1):
+        assert len(whole.draw(states, single).i) == 0
+    whole.draw(states, batch())  # one batch with a pair: it counts anew
+    for _ in range(PATIENCE - 1):
+        whole.draw(states, single)
+    with pytest.raises(BesagError, match=r"no passage of 50 batches had two: hide more \(masking.rate\)"):
+        whole.draw(states, single)
 
 
 def test_the_loss_is_mlm_plus_hubers_price() -> None:
     one, whole = batch(), Compatible(encoder(), weight=0.7, share=1.0)
     plain = MLM(encoder())(one).total
-    states = whole.encoder.states(one.inputs, one.layout)
-    first, second = whole.log_odds(one, whole.draw(states, one))
+    minors = whole.draw(whole.encoder.states(one.inputs, one.layout), one)
+    first, second = whole.log_odds(one, minors)
+    asked = torch.bincount(one.layout.row[one.asked])[one.layout.row[minors.i]]  # of each passage that pays
+    price = (F.huber_loss(first, second, reduction="none") * asked).sum() / 0.25  # the chance to be drawn
     loss = whole(one)
-    torch.testing.assert_close(loss.total, plain + 0.7 * F.huber_loss(first, second) * len(ASKED))
+    torch.testing.assert_close(loss.total, plain + 0.7 * price)
     torch.testing.assert_close(loss.logs["incompatibility"], (first - second).abs().mean())
 
 
@@ -112,7 +161,7 @@ def test_a_batch_without_two_hidden_places_in_one_passage_has_no_price() -> None
     torch.testing.assert_close(Compatible(encoder())(one).total, MLM(encoder())(one).total)
 
 
-@pytest.mark.parametrize("options", [{"weight": -1.0}, {"share": 0.0}, {"share": 1.5}])
+@pytest.mark.parametrize("options", [{"weight": -1.0}, {"weight": float("inf")}, {"share": 0.0}, {"share": 1.5}])
 def test_wrong_options_are_told(options: dict[str, float]) -> None:
     with pytest.raises(BesagError, match=next(iter(options))):
         Compatible(encoder(), **options)

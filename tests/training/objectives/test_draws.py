@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.training.objectives import examples
+from tests.training.objectives.rows import alone
 
 from besag import noise
-from besag.training.objectives import draws
+from besag.training.objectives import OBJECTIVES, draws
 
 WORDS = st.integers(0, 2**32 - 1)
 
@@ -36,3 +39,42 @@ def test_one_passage_has_a_uniform_number_over_seeds() -> None:
     points = np.array([float(draws.spread(seed, 64, torch.tensor([7]))) for seed in range(2000)])
     counts = np.bincount((points * 10).astype(int), minlength=10)
     assert ((counts - 200) ** 2 / 200).sum() < 27.9  # chi-square, 9 degrees of freedom, p = 0.001
+
+
+def test_tokens_are_drawn_as_likely_as_they_are_and_never_where_they_cannot_be() -> None:
+    logits = torch.tensor([-torch.inf, 1.0, -torch.inf, 2.0, 0.0, -torch.inf]).repeat(4096, 1)
+    drawn = draws.tokens(logits, (torch.arange(4096).double() + 0.5) / 4096)
+    shares = torch.bincount(drawn, minlength=6) / 4096
+    torch.testing.assert_close(shares, logits[0].softmax(0), atol=1e-3, rtol=0)
+    ends = draws.tokens(logits[:2], torch.tensor([2.0**-53, 1 - 2.0**-53], dtype=torch.float64))
+    assert ends.tolist() == [1, 4]  # what rounds to 0 or to the whole
+
+
+SCALED = ("mdlm", "spindle", "unroll", "alternate")  # their targets are all free tokens
+OPTIONS = {
+    "spindle": lambda network: {"counts": torch.arange(network.width) + 1.0},
+    "distil": lambda network: {"teacher": examples.encoder(seed=1)},
+    "compatible": lambda network: {"share": 1.0, "weight": 1.0},
+    "mae": lambda network: {"mlm_share": 0.5},
+    "late_mask": lambda network: {"mlm_share": 0.5},
+    "maskless": lambda network: {"one_at_a_time": False},
+}
+
+
+@pytest.mark.parametrize("name", sorted(OBJECTIVES))
+def test_no_objective_draws_by_its_batch(name: str) -> None:
+    """What a passage adds to the loss is the same alone and among others: its draws are a function of its number."""
+    network = examples.encoder()
+    objective = OBJECTIVES.find(name)(network, seed=3, **OPTIONS.get(name, lambda network: {})(network)).eval()
+    batch = examples.batch((7, 4, 9, 8, 12, 6))
+    inputs = batch.inputs.index_fill(0, batch.asked, network.mask_id)
+    batch = batch._replace(inputs=inputs, draw=torch.arange(6) + 20, step=1)
+
+    def sums(part: object) -> float:
+        total = objective(part).total.detach()
+        return float(total * part.free.sum() / part.weight.sum() if name in SCALED else total)
+
+    parts = [alone(batch, row) for row in range(6)]
+    parts = [part for part in parts if float(part.weight.sum()) > 0]
+    assert len(parts) == 6 or name not in SCALED
+    assert sums(batch) == pytest.approx(sum(map(sums, parts)), rel=1e-4)

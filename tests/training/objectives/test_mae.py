@@ -140,7 +140,7 @@ def test_a_seed_gives_one_decoder_whatever_torch_did_before() -> None:
     assert not torch.equal(weights[1], weights[2])
 
 
-@pytest.mark.parametrize("options", [{"layers": 0}, {"mlm_share": 1.5}])
+@pytest.mark.parametrize("options", [{"layers": 0}, {"layers": 10**9}, {"mlm_share": 1.5}])
 def test_impossible_options_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(BesagError, match=r"'mae'"):
         MAE(examples.encoder("bert"), **options)

@@ -153,12 +153,15 @@ def test_tsv_and_jsonl_are_read_alike(tmp_path):
     ("name", "content", "said"),
     [
         ("a.tsv", "text\tlabels\nx\ty\n", "line 2 has no 'label': it has text, labels. Did you mean 'labels'?"),
-        ("a.tsv", "text\tlabel\nx\n", "line 2 has no 'label'"),
-        ("a.tsv", "text\tlabel\n \ty\n", "line 2: the text is empty"),
+        ("a.tsv", "text\tlabel\nx\n", "line 2 has 1 cells, but the table has 2 columns"),
+        ("a.tsv", "text\tlabel\n \ty\n", "line 2: the text is ' ': give a text"),
         ("a.tsv", "text\tlabel\nx\ty\n", "only the label 'y': a task needs texts of at least two labels"),
         ("a.tsv", "", "has no rows"),
         ("a.jsonl", "{text: 1}\n", "line 1 is not JSON"),
-        ("a.jsonl", "[1]\n", "line 1 is [1]: an object"),
+        ("a.jsonl", "[1]\n", "line 1 is JSON, but neither an object nor a string"),
+        ("a.jsonl", "[" * 3000, "nested too deep"),
+        ("a.jsonl", '{"text": 5, "label": "a"}', "the text is 5: give a text"),
+        ("a.jsonl", '{"text": "a", "label": [1]}', "the label is [1]: give a word or a number"),
     ],
 )
 def test_a_file_that_cannot_be_used(tmp_path, name, content, said):
@@ -168,8 +171,8 @@ def test_a_file_that_cannot_be_used(tmp_path, name, content, said):
 
 
 def test_a_file_that_is_not_there_or_not_text(tmp_path):
-    with pytest.raises(BesagError, match="cannot be read"):
+    with pytest.raises(BesagError, match="no such file"):
         Examples.read(tmp_path / "missing.tsv")
     (tmp_path / "bytes.tsv").write_bytes(b"text\tlabel\n\xff\ta\n")
-    with pytest.raises(BesagError, match="is not UTF-8 at byte 11"):
+    with pytest.raises(BesagError, match=r"line 2, byte 1 \(0xff\) is not UTF-8"):
         Examples.read(tmp_path / "bytes.tsv")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import math
 import os
 import tomllib
 import typing
@@ -110,13 +112,21 @@ minimal_pairs = ["a.jsonl", "b.tsv"]
         ),
         ("[objective]\nname = 'electra'\noptions.share = 1", "objective.options.share = 1: true or false is needed"),
         ("[objective]\nname = 'alternate'\noptions.steps = 1.5", "options.steps = 1.5: a whole number is needed"),
+        (
+            "[objective]\nname = 'compatible'\n[masking]\nrate = 0.005",
+            "compares 2 hidden places of a passage, but masking.rate = 0.005 of data.max_length = 128 tokens never",
+        ),
+        *(
+            (f"[objective]\nname = '{name}'\n[masking]\nmask = 0\nkeep = 1", "masking.mask = 0 shows none")
+            for name in ("mae", "late_mask", "maskless")
+        ),
         ("[objective]\nname = 'mml'", "there is no objective 'mml'. Did you mean 'mlm'?"),
         ("[objective.options]\nwarmth = 1", "the objective 'mlm' has no option 'warmth'"),
         ("[optimizer]\nname = 'adam'", "optimizer.name = 'adam': one of 'adamw', 'muon', 'lamb' is needed"),
-        ("[optimizer]\nlr = 0.0", "optimizer.lr = 0.0: a number above 0 is needed"),
+        ("[optimizer]\nlr = 0.0", "optimizer.lr = 0.0: a number between 0 and 1,000,000, not 0 itself is needed"),
         ("[optimizer]\nbetas = [0.9]", "optimizer.betas = [0.9]: a list of 2 numbers"),
         ("[optimizer]\nbetas = [0.9, 1.0]", "a list of 2 numbers between 0 and 1, not 1 itself is needed"),
-        ("[run]\naccumulate = 0", "run.accumulate = 0: a whole number, 1 or more is needed"),
+        ("[run]\naccumulate = 0", "run.accumulate = 0: a whole number between 1 and 65,536 is needed"),
         ("[run]\nseed = 0.5", "run.seed = 0.5: a whole number"),
         ("[run]\ncompile = 'yes'", "run.compile = 'yes': true or false is needed"),
         ("[run]\noutput = 3", "run.output = 3: a text is needed"),
@@ -124,6 +134,13 @@ minimal_pairs = ["a.jsonl", "b.tsv"]
         ("[model]\nfamily = 'modernbret'", "Did you mean 'modernbert'?"),
         ("[model]\nfamily = 'gpt2'", "is no model type of transformers that has a *ForMaskedLM"),
         ("[model.config]\nhiden_size = 64", "is no setting of ModernBertConfig. Did you mean 'hidden_size'?"),
+        ("[model.config]\nnum_hidden_layers = 20000", "num_hidden_layers = 20000: a whole number, at most 1,000"),
+        ("[model.config]\nhidden_size = 1000000000", "model.config.hidden_size = 1000000000: a whole number, at most"),
+        ("[model.config]\nlayer_types = ['full_attention']\nnorm_eps = inf", "model.config.norm_eps = inf: a finite"),
+        ("[run]\nworkers = 1000000", "run.workers = 1000000: a whole number between 0 and 1,024 is needed"),
+        ("[optimizer]\nlr = inf", "optimizer.lr = inf: a number between"),
+        ("[objective]\nname = 'distil'\noptions.teacher = 'x'\noptions.temperature = inf", "temperature = inf: a"),
+        ("[masking]\nlaw = 'span'\noptions.longest = 1000000000", "longest is 1000000000"),
         ("[evaluation]\nminimal_pairs = [1]", "evaluation.minimal_pairs = [1]: a list of texts is needed"),
     ],
 )  # fmt: skip
@@ -131,6 +148,63 @@ def test_what_cannot_be_is_refused(tmp_path, change, said):
     message = refusal(tmp_path, f"{SMALL}{change}\n")
     assert said in message
     assert message.startswith(str(tmp_path / "recipe.toml"))
+
+
+HOSTILE = [
+    math.nan, math.inf, -math.inf, -1, 10**30, 10**400, -(10**400), 1e308, True, None, "", "x", "a\0b", "\ud800", b"b",
+    [], [[]], ["\0"], {}, {"a": {}}, {1: 2}, object(), {1, 2}, lambda: 1,
+]  # fmt: skip
+
+
+def test_every_number_has_bounds_and_every_key_stands_whatever_is_given():
+    """Any value of any type in any key: a recipe, or an error that besag means."""
+    deep: object = 1
+    for _ in range(3000):
+        deep = [deep]
+    around: dict[str, object] = {}
+    around["itself"] = around
+    base = {"data": {"train": ["a.txt"]}, "schedule": {"steps": 1}}
+    for section, kind in typing.get_type_hints(Recipe).items():
+        for name, hint in typing.get_type_hints(kind).items():
+            key = f"{section}.{name}"
+            if {int, float} & {hint, *typing.get_args(hint)}:
+                bounds = recipe_checks.BOUNDS[key]
+                assert None not in bounds[:2], f"{key} has no end"
+                with pytest.raises(BesagError, match=f"{key} = "):
+                    recipes.recipe_of(base, {key: 10**30})
+            for value in (*HOSTILE, deep, around):
+                with contextlib.suppress(BesagError):
+                    recipes.recipe_of({**base, section: {**base.get(section, {}), name: value}})
+
+
+@pytest.mark.parametrize(
+    "changes", [5, None, "masking.rate=1", [5], [None], {1: 2}, {"a.b": {1: 2}}, ["masking.rate=" + "[" * 5000],
+                {"": 1},
+                ["run.seed=" + "9" * 5000], ["a" * 10**6 + ".b=1"], {"masking": 1}, object()],
+    ids=lambda value: repr(value)[:20],
+)  # fmt: skip
+def test_changes_of_other_types_are_told_in_a_line(changes):
+    with pytest.raises(BesagError) as told:
+        recipes.recipe_of({"data": {"train": ["a.txt"]}, "schedule": {"steps": 1}}, changes)
+    assert len(str(told.value)) < 2000
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["a = " + "[" * 3000, "a = " + "[" * 3000 + "]" * 3000, "[" + "a." * 3000 + "b]\nc = 1", "a = " + "9" * 5000,
+     "[model.config]\nx = " + "{a=" * 100 + "1" + "}" * 100, '[run]\noutput = "a\\u0000b"'],
+    ids=lambda content: content[:20],
+)  # fmt: skip
+def test_a_file_nested_deep_or_with_endless_numbers_is_told(tmp_path, content):
+    message = refusal(tmp_path, f"{SMALL}{content}\n")
+    assert message.startswith(str(tmp_path))
+    assert len(message) < 1000
+
+
+@pytest.mark.parametrize("recipe", [5, None, [], object(), Recipe(data=5), Recipe(data=recipes.Data(train=5))])
+def test_what_is_no_recipe_at_all(recipe):
+    with pytest.raises(BesagError):
+        recipes.recipe_of(recipe)
 
 
 def test_a_batch_must_hold_a_sequence_and_data_must_be_named(tmp_path):
@@ -152,7 +226,9 @@ def test_a_run_has_exactly_one_length(tmp_path):
     assert "give one of schedule.steps" in refusal(tmp_path, "[data]\ntrain = 'a.txt'\n")
     two = refusal(tmp_path, f"{SMALL}minutes = 3\n")
     assert "schedule.steps = 100 and schedule.minutes = 3.0: give one of" in two
-    assert "schedule.minutes = 0: a number above 0" in refusal(tmp_path, "[schedule]\nminutes = 0\n")
+    assert "schedule.minutes = 0: a number between 0 and 10,000,000, not 0 itself" in refusal(
+        tmp_path, "[schedule]\nminutes = 0\n"
+    )
 
 
 def test_a_file_that_is_no_recipe(tmp_path):
@@ -254,7 +330,8 @@ def test_a_template_is_a_recipe_with_every_key_and_its_explanation(tmp_path):
     found = read(put(tmp_path, text))
     changed = {one.key for one in differences(Recipe(), found)}
     options = {f"masking.options.{name}" for name in recipe_checks.law_defaults("uniform")}
-    assert changed - options == {"data.train", "schedule.minutes", "run.output"}
+    sizes = {f"model.config.{name}" for name in recipes.SIZES}
+    assert changed - options - sizes == {"data.train", "schedule.minutes", "run.output"}
     for section, kind in typing.get_type_hints(Recipe).items():
         notes = recipe_text.explanations(kind)
         for field in dataclasses.fields(kind):

@@ -228,3 +228,16 @@ def test_no_text_is_refused() -> None:
         train_tokenizer("the cat")
     with pytest.raises(BesagError, match="half of a surrogate pair"):
         train_tokenizer(["the \ud800 cat"])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"texts": 5}, {"texts": None}, {"texts": [5]}, {"texts": [b"a"]}, {"size": "x"}, {"size": 10**12}, {"size": True},
+     {"size": 300.5}, {"kind": 5}, {"form": None}, {"cased": "yes"}, {"digits": 1}, {"coverage": "x"}, {"seed": 0.5},
+     {"coverage": float("nan")}, {"sample": "x"}, {"sample": 0}, {"sample": 10**30}, {"seed": 10**30},
+     {"max_length": "x"}, {"max_length": 0}, {"max_length": 10**30}],
+    ids=str,
+)  # fmt: skip
+def test_arguments_of_other_types_are_told(options):
+    with pytest.raises(BesagError, match=next(iter(options))):
+        train_tokenizer(**{"texts": ["the cats sleep"], "size": 300, **options})

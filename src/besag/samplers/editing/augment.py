@@ -18,7 +18,9 @@ states: there it is the share of equal tokens.
 log p(x') − log p(x⁰), whatever the path; with a network it depends on the path.
 
 Every text and copy is a plan of its own with noise from (seed, number of the text, number of the copy), so the engine
-pools them and neither batches nor neighbours change a draw. Not to be confused with paraphrase: the model knows what
+pools them and neither batches nor neighbours change a draw. Copies of one text are to differ: one that says what an
+earlier one says is drawn again with other noise, a few times, and then given up with a status (`distinct=False` keeps
+what was drawn first: independent draws of one law). Not to be confused with paraphrase: the model knows what
 may stand there, not what the text means, and words that a label hangs on are yours to keep (`keep`).
 """
 
@@ -26,8 +28,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,7 +40,7 @@ from torch import Tensor
 
 from besag import noise
 from besag.arrays import Floats, Ints
-from besag.checks import is_number, whole_number
+from besag.checks import MOST_COPIES, MOST_PLACES, is_number, whole_number
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Answers, Engine, Plan, Request
 from besag.errors import BesagError, quoted
@@ -48,7 +51,7 @@ from besag.places.reading import read
 from besag.reductions import Chunk
 from besag.results.status import Status
 from besag.results.words import counted, dtype_name, number
-from besag.samplers.drawing import Drawing, sample
+from besag.samplers.drawing import COLDEST, Drawing, law_of, sample
 from besag.samplers.editing.augmented import Augmentation, Augmented, Change
 from besag.samplers.editing.states import RANDOM, WithStates, ask_mean, common, cosine, has_states
 from besag.samplers.sheet import allowed_tokens
@@ -57,6 +60,8 @@ from besag.vocabulary import Encoded
 Measure: TypeAlias = Callable[[str, str], float]
 
 LETTER = re.compile(r"\w")
+MOST_ROUNDS = 1000
+ATTEMPTS = 8  # to make a copy that says something else than those before it
 
 
 def augment(engine: Engine, texts: str | Sequence[str], **options: Any) -> Augmentation:
@@ -92,19 +97,21 @@ class Augmenting:
     similarity: float | None = 0.9  # the least similarity to the original; None: no guard
     measure: Measure | None = None  # (original, text) → similarity; None: the model's own
     other: bool = True  # the original word may not come back
+    distinct: bool = True  # a copy that says what another says is drawn again
     temperature: float = 1.0
     top_k: int | None = None
     top_p: float | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("copies", "rounds", "together"):
-            whole_number(getattr(self, name), name)
+        for name, most in (("copies", MOST_COPIES), ("rounds", MOST_ROUNDS), ("together", MOST_PLACES)):
+            whole_number(getattr(self, name), name, most=most)
         if not is_number(self.share) or not 0 < self.share <= 1:
             raise BesagError(f"share={self.share!r}: the share of words to change is above 0 and at most 1")
         position_list("keep", self.keep)
-        if self.similarity is not None and not (is_number(self.similarity) and -math.inf < self.similarity < math.inf):
-            raise BesagError(f"similarity={self.similarity!r}: give the least similarity to accept, or None for none")
+        if self.similarity is not None and not (is_number(self.similarity) and abs(self.similarity) <= 1 / COLDEST):
+            told = "give the least similarity to accept, or None for none"
+            raise BesagError(f"similarity={quoted(self.similarity)}: {told}")
         if self.measure is not None and not callable(self.measure):
             raise BesagError(f"measure={self.measure!r}: give a function of two texts, or None for the model's own")
         Drawing(self.temperature, self.top_k, self.top_p)
@@ -134,14 +141,23 @@ class Augmenting:
         drawing = Drawing(self.temperature, self.top_k, self.top_p)
         refill = Refill(drawing, allowed_tokens(conditionals))
         centre = common(work) if self.measures_states(conditionals) else None
-        plans = (
-            _Copy(self, conditionals, refill, centre, encoded, words, at, copy).plan()
-            for at, text in enumerate(texts, first)
-            for encoded in [read(conditionals.vocabulary, text, lenient=True)]
-            for words in [movable(conditionals, text, encoded, self.keep)]
-            for copy in range(self.copies)
-        )
-        yield from work.run(plans, len(texts) * self.copies if isinstance(texts, Sequence) else None)
+        waiting: deque[_Copy] = deque()  # copies whose rows have not come back yet
+
+        def plans() -> Iterator[Plan[Augmented]]:
+            for at, text in enumerate(texts, first):
+                encoded = read(conditionals.vocabulary, text, lenient=True)
+                words = movable(conditionals, text, encoded, self.keep)
+                for copy in range(self.copies):
+                    waiting.append(_Copy(self, conditionals, refill, centre, encoded, words, at, copy))
+                    yield waiting[-1].plan()
+
+        found: list[Augmented] = []  # of the text at the front
+        for row in work.run(plans(), len(texts) * self.copies if isinstance(texts, Sequence) else None):
+            found.append(row)
+            if len(found) == self.copies:
+                copies = [waiting.popleft() for _ in found]
+                yield from _different(work, copies, found) if self.distinct else found
+                found = []
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +172,7 @@ class _Copy:
     words: list[Ints]  # the places of each word that may change
     number: int
     copy: int
+    attempt: int = 0  # of several, where copies say the same
 
     def plan(self) -> Plan[Augmented]:
         how, count = self.how, _Count()
@@ -189,7 +206,7 @@ class _Copy:
     def _noise(self, stream: int, size: int) -> Floats:
         """(rounds, size) numbers of this copy alone."""
         at = np.arange(self.how.rounds * size).reshape(-1, size)
-        return noise.uniform(self.how.seed, stream, self.number, self.copy, at)
+        return noise.uniform(self.how.seed, stream, self.number, self.copy + MOST_COPIES * self.attempt, at)
 
     def _problem(self) -> tuple[Status, str] | None:
         """Why nothing can be changed in this text, if so."""
@@ -273,6 +290,28 @@ class _Copy:
         texts = self.encoded.text, read.text, self.number, self.copy
         counts = count.moves, count.accepted, count.refused, count.unread, count.passes
         return Augmented(*texts, tuple(changed), near, change if changed else 0.0, *counts, status, reason)
+
+
+def _different(work: Engine, copies: Sequence[_Copy], rows: Sequence[Augmented]) -> Iterator[Augmented]:
+    """The copies of one text, each with a text of its own: one that says what an earlier one says is drawn again.
+
+    So a copy depends on those before it and on none after it. One that has nothing new to say after ATTEMPTS says that.
+    """
+    said: set[str] = set()
+    for copy, first in zip(copies, rows, strict=True):
+        row, attempt = first, 1
+        while first.status == Status.OK and (row.status != Status.OK or row.text in said) and attempt < ATTEMPTS:
+            [again] = work.run([replace(copy, attempt=attempt).plan()])
+            row, attempt = again._replace(passes=row.passes + again.passes), attempt + 1
+        if first.status == Status.OK and (row.status != Status.OK or row.text in said):
+            reason = f"{counted(ATTEMPTS, 'new text')} said what other copies say, or could not be taken"
+            row = first._replace(
+                text=first.original, changed=(), similarity=1.0, log_prob_change=0.0, passes=row.passes,
+                status=Status.REPEATED, reason=reason,
+            )  # fmt: skip
+        elif row.status == Status.OK:
+            said.add(row.text)
+        yield row
 
 
 @dataclass
@@ -363,10 +402,11 @@ class Refill:
         usable = torch.ones_like(logits, dtype=torch.bool) if self.allowed is None else self.allowed.expand_as(logits)
         without = usable.scatter(1, forbidden.clamp(min=0)[:, None], False)
         forbids = (forbidden >= 0) & (without & (logits > -torch.inf)).any(1)
-        law = self.drawing.law(logits, torch.where(forbids[:, None], without, usable))
+        law = law_of(chunk, self.drawing, torch.where(forbids[:, None], without, usable))
         token = sample(law, chunk.uniform)
         return {
             "token": token,
+            "law": law.gather(1, token[:, None])[:, 0],  # NaN where there is none, which the engine refuses
             "log_prob": log_probs.gather(1, token[:, None])[:, 0],
             "target": log_probs.gather(1, other[:, None])[:, 0],
         }

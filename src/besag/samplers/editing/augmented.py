@@ -14,7 +14,7 @@ from besag.results.data import json_ready
 from besag.results.grid import Grid, Line
 from besag.results.result import Presented
 from besag.results.status import Status, together
-from besag.results.words import number, passes
+from besag.results.words import counted, number, passes
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -86,8 +86,10 @@ class Augmentation(Presented):
     @property
     def facts(self) -> list[str]:
         """What a reader must know, most important first."""
+        repeated = sum(row.status == Status.REPEATED for row in self.rows)
         return [
-            f"{len(self.texts):,} of {len(self.rows):,} copies changed",
+            f"{len(self.texts):,} of {counted(len(self.rows), 'copy')} changed",
+            *([f"{counted(repeated, 'copy')} LEFT OUT: NO FURTHER DIFFERENT TEXT"] if repeated else []),
             self.guard,
             passes(self.passes),
             f"seed {self.seed}",

@@ -40,7 +40,7 @@ from torch import Tensor
 
 from besag import noise
 from besag.arrays import Floats, Ints
-from besag.checks import is_number, whole_number
+from besag.checks import MOST_STEPS, is_number, whole_number
 from besag.conditionals.contract import Conditionals
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError, quoted
@@ -56,7 +56,7 @@ from besag.results.result import Presented
 from besag.results.status import Status
 from besag.results.tables import raw, wrapped
 from besag.results.words import counted, passes
-from besag.samplers.drawing import Drawing
+from besag.samplers.drawing import Drawing, law_of
 from besag.samplers.editing.gumbel import gumbel, hindsight, mixed
 from besag.samplers.editing.rewrite import Changes, Rewrite, encode, free_places
 from besag.samplers.sheet import allowed_tokens
@@ -298,7 +298,9 @@ def _invert(
     if not is_number(depth) or not 0 < depth <= 1:
         raise BesagError(f"depth={depth!r}: the share of places hidden at a time is above 0 and at most 1")
     if steps is not None:
-        whole_number(steps, "steps", right="reveal in at least 1 step, or None for one place at a time")
+        whole_number(
+            steps, "steps", right="reveal in at least 1 step, or None for one place at a time", most=MOST_STEPS
+        )
     Drawing(temperature)
     encoded = encode(conditionals, text)
     places = free_places(conditionals, encoded, keep)
@@ -347,4 +349,4 @@ class _Law:
     allowed: Tensor | None = field(compare=False)  # (V,) the same for all plans of an engine, so that they pool
 
     def __call__(self, chunk: Chunk) -> Mapping[str, Tensor]:
-        return {"law": Drawing(self.temperature).law(chunk.per_ask(chunk.logits), self.allowed)}
+        return {"law": law_of(chunk, Drawing(self.temperature), self.allowed)}

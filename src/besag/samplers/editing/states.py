@@ -22,6 +22,7 @@ from besag import noise
 from besag.arrays import Floats, Ints
 from besag.conditionals.contract import Conditionals, Questions
 from besag.engine import Answers, Engine, Plan, Request
+from besag.errors import BesagError
 from besag.joints.candidates import outcome_ids
 from besag.noise import Sampling
 from besag.reductions import Chunk
@@ -73,7 +74,10 @@ def ask_mean(ids: Ints, places: Ints) -> Generator[Request, Answers, Floats]:
     """(H,) the mean of the final states at some places of one or more sequences (N, L): N passes."""
     row, place = np.repeat(np.arange(len(ids)), len(places)), np.tile(places, len(ids))
     answers = yield Request((KEEP,), ids, row, place, context={STATES: np.ones((len(ids), 1), np.int64)})
-    return np.asarray(answers[STATES].astype(np.float64).mean(0))
+    mean = np.asarray(answers[STATES].astype(np.float64).mean(0))
+    if not np.isfinite(mean).all():  # with it every similarity would be NaN, and every copy refused
+        raise BesagError("the network's final states are infinite: they overflow its precision (try dtype='float32')")
+    return mean
 
 
 def common(engine: Engine) -> Floats:

@@ -46,10 +46,11 @@ from typing import Annotated, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from besag.checks import MOST_CANDIDATES, MOST_STEPS, whole_number
 from besag.engine import Engine
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.noise import Sampling
-from besag.samplers.drawing import Drawing
+from besag.samplers.drawing import COLDEST, Drawing
 from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, changes, hidden, register
 from besag.samplers.kernels import signals
 from besag.samplers.kernels.decoding import fill, most_hidden, never_the_mask, refuse_nothing_hidden
@@ -104,16 +105,17 @@ class Adaptive(Kernel):
                 f"rounds={self.rounds!r} and budget={self.budget!r}: give the number of passes, or the dependence that "
                 "a set may have, not both"
             )
-        if self.rounds is not None and self.rounds < 1:
-            raise BesagError(f"rounds={self.rounds!r}: decode in at least 1 pass")
-        if self.budget is not None and not self.budget >= 0:
-            raise BesagError(f"budget={self.budget!r}: give at least 0, in the unit of the signal; 0 is one by one")
-        if not self.entropy_weight >= 0:
-            raise BesagError(f"entropy_weight={self.entropy_weight!r}: give at least 0; 0 does not look at entropies")
-        if self.refine < 0:
-            raise BesagError(f"refine={self.refine!r}: give how often, 0 or more")
-        if self.candidates < 1:
-            raise BesagError(f"candidates={self.candidates!r}: a place needs at least 1 token that may stand there")
+        if self.rounds is not None:
+            whole_number(self.rounds, "rounds", right="decode in at least 1 pass", most=MOST_STEPS)
+        if self.budget is not None and not (0 <= self.budget <= 1 / COLDEST or self.budget == torch.inf):
+            told = "give at least 0, in the unit of the signal; 0 is one by one"
+            raise BesagError(f"budget={quoted(self.budget)}: {told}")
+        if not 0 <= self.entropy_weight <= 1 / COLDEST:
+            told = "give at least 0; 0 does not look at entropies"
+            raise BesagError(f"entropy_weight={quoted(self.entropy_weight)}: {told}")
+        whole_number(self.refine, "refine", 0, right="give how often, 0 or more", most=MOST_STEPS)
+        right = "a place needs at least 1 token that may stand there"
+        whole_number(self.candidates, "candidates", right=right, most=MOST_CANDIDATES)
         signals.distance(torch.zeros(1, 1, dtype=torch.bool), reach=self.reach)  # refuses a reach that makes no sense
         self._drawing()
 

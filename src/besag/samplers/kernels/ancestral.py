@@ -43,7 +43,7 @@ from besag.samplers.kernels.decoding import (
     never_the_mask,
     refuse_nothing_hidden,
 )
-from besag.samplers.kernels.schedules import checked_grid, reveal_step, schedule
+from besag.samplers.kernels.schedules import ENDLESS, FINEST, checked_grid, reveal_step, schedule
 
 
 class AncestralState(NamedTuple):
@@ -74,7 +74,7 @@ class Ancestral(Kernel):
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        checked_grid(self.grid)
+        checked_grid(self.grid, ENDLESS if self.cache else FINEST)
         schedule(self.schedule)
         Drawing(self.temperature, self.top_k, self.top_p)
 

@@ -31,9 +31,11 @@ from typing import Annotated, Literal, TypeAlias
 import torch
 from torch import Tensor
 
+from besag.checks import MOST_CANDIDATES, MOST_PLACES, whole_number
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.noise import Sampling
+from besag.results.words import counted
 from besag.samplers.drawing import Drawing, draw
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, register
 from besag.samplers.kernels.pair_law import PairLaws, pair_laws
@@ -63,16 +65,15 @@ class BlockGibbs(Kernel):
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        if self.size < 1:
-            raise BesagError(f"size={self.size!r}: a block has at least 1 place")
+        whole_number(self.size, "size", right="a block has at least 1 place", most=MOST_PLACES)
         if self.inner == "ag" and self.size != 2:
             raise BesagError(
                 f"size={self.size!r}: inner='ag' draws pairs, size=2; 'sequential' draws blocks of any size"
             )
         if self.metropolis and self.inner != "ag":
             raise BesagError(f"metropolis=True corrects inner='ag'; inner={self.inner!r} proposes nothing")
-        if self.candidates < 1:
-            raise BesagError(f"candidates={self.candidates!r}: a place needs at least 1 token that may stand there")
+        right = "a place needs at least 1 token that may stand there"
+        whole_number(self.candidates, "candidates", right=right, most=MOST_CANDIDATES)
         Drawing(self.temperature, self.top_k, self.top_p)
 
     def check(self, canvas: Canvas) -> None:
@@ -80,8 +81,8 @@ class BlockGibbs(Kernel):
         fewest = int(canvas.free.sum(1).min())
         if fewest < self.size:
             raise BesagError(
-                f"size={self.size}: a block cannot be larger than the {fewest} free "
-                f"{'place' if fewest == 1 else 'places'} of a text; give size={fewest}, or a text with more masks"
+                f"size={self.size}: a block cannot be larger than the {counted(fewest, 'free place')} "
+                f"of a text; give size={fewest}, or a text with more masks"
             )
 
     def step(self, engine: Engine, noise: Noise, state: State) -> tuple[State, Info]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from besag.engine import Engine
 from besag.errors import BesagError, nearest
 from besag.noise import Sampling
+from besag.samplers.chain import EVERY_TIME
 from besag.samplers.drawing import Drawing, draw
 from besag.samplers.kernel import AnyState, Canvas, Noise, State, hidden, refuse_no_places
 
@@ -21,7 +22,7 @@ PICKS = ("sample", "argmax")
 MEASURES = {"entropy": "entropy", "margin": "margin", "confidence": "best"}  # the field of `Drawn` that each looks at
 
 
-SEARCH = "no law: a search for likely text, the same every time"  # what comes of the likeliest tokens alone
+SEARCH = f"no law: a search for likely text, {EVERY_TIME}"  # what comes of the likeliest tokens alone
 
 
 def foremost(turn: Tensor, among: Tensor, size: int | Tensor) -> Tensor:

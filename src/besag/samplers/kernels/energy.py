@@ -25,10 +25,12 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
+from besag.checks import is_number
 from besag.conditionals.contract import Questions
 from besag.engine import Engine
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 from besag.reductions import Chunk
+from besag.samplers.drawing import COLDEST, answered
 from besag.samplers.kernel import Canvas
 
 EnergyName: TypeAlias = Literal["norm", "raw"]
@@ -41,10 +43,10 @@ def refuse_unknown(energy: str) -> None:
 
 
 def refuse_cold(name: str, temperature: float) -> None:
-    if not 0 < temperature < torch.inf:
+    if not is_number(temperature) or not COLDEST <= temperature <= 1 / COLDEST:
         raise BesagError(
-            f"{name}: an energy temperature is a number above 0, not {temperature!r}; 1 gives the law exp(−E), and the "
-            "nearer to 0, the more of it the sentences of lowest energy hold"
+            f"{name}: an energy temperature is a number above 0, not {quoted(temperature)}; 1 gives the law exp(−E), "
+            "and the nearer to 0, the more of it the sentences of lowest energy hold"
         )
 
 
@@ -67,14 +69,15 @@ def energies(engine: Engine, canvas: Canvas, ids: Tensor, places: Tensor, energy
     copies = ids[at[0]].index_put((number.to(ids.device), at[1]), mask)  # (M, L)
     total = torch.zeros(len(ids), dtype=torch.float64)
     if len(row):
-        kept = engine.ask(Questions(copies, number, place, target=ids[at]), _Term(energy))
+        kept = answered(engine, Questions(copies, number, place, target=ids[at]), _Term(energy))
         total = total.index_add(0, row, -kept["term"].cpu().double())
     return torch.where(forbidden(canvas, ids).cpu(), torch.inf, total)
 
 
 def term(logit: Tensor, normaliser: Tensor, energy: EnergyName) -> Tensor:
-    """What a token adds to −E, from its logit and that of its row; −inf where it is excluded."""
-    return logit if energy == "raw" else torch.where(logit == -torch.inf, logit, logit - normaliser)
+    """What a token adds to −E, from its logit and that of its row; −inf where excluded, NaN in a row with +inf."""
+    found = logit if energy == "raw" else torch.where(logit == -torch.inf, logit, logit - normaliser)
+    return found.masked_fill(normaliser == torch.inf, torch.nan)
 
 
 def forbidden(canvas: Canvas, ids: Tensor) -> Tensor:

@@ -29,8 +29,8 @@ import torch
 from torch import Tensor
 
 from besag.engine import Engine
-from besag.errors import BesagError
-from besag.samplers.drawing import Drawing
+from besag.errors import BesagError, quoted
+from besag.samplers.drawing import COLDEST, Drawing
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, hidden, register
 from besag.samplers.kernels.decoding import fill, most_hidden, never_the_mask, refuse_nothing_hidden
 
@@ -52,8 +52,10 @@ class EntropyBound(Kernel):
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        if not self.bound >= 0:
-            raise BesagError(f"bound={self.bound!r}: give nats, at least 0; 0 draws one uncertain place at a time")
+        if not (0 <= self.bound <= 1 / COLDEST or self.bound == torch.inf):
+            raise BesagError(
+                f"bound={quoted(self.bound)}: give nats, at least 0; 0 draws one uncertain place at a time"
+            )
         Drawing(self.temperature, self.top_k, self.top_p)
 
     def check(self, canvas: Canvas) -> None:
@@ -67,7 +69,7 @@ class EntropyBound(Kernel):
         how = Drawing(self.temperature, self.top_k, self.top_p)
         answers = fill(engine, noise, state, state.ids, hides, "sample", how, measure="entropy")
         assert answers.turn is not None
-        chosen, loss = within(answers.turn, hides, self.bound)
+        chosen, loss = within(answers.turn, hides, float(self.bound))
         ids = torch.where(chosen, answers.token, state.ids)
         more = {
             "revealed": chosen.sum(1),

@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from besag.errors import BesagError
+from besag.checks import MOST_PLACES, whole_number
 from besag.samplers.kernel import register
 from besag.samplers.kernels.decoding import Pick
 from besag.samplers.kernels.ordered import Order, Revealing
@@ -47,8 +47,7 @@ class Grouped(Revealing):
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        if self.size < 1:
-            raise BesagError(f"size={self.size!r}: a group has at least 1 place")
+        whole_number(self.size, "size", right="a group has at least 1 place", most=MOST_PLACES)
         super().__post_init__()
 
     @property

@@ -28,10 +28,12 @@ from typing import Annotated, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from besag.checks import MOST_PLACES, whole_number
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.results.words import counted
 from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, changes, refuse_no_places, register
-from besag.samplers.kernels.decoding import Pick, drawing, fill, foremost
+from besag.samplers.kernels.decoding import SEARCH, Pick, drawing, fill, foremost
 
 USUAL = 10  # iterations in the paper
 
@@ -61,9 +63,14 @@ class MaskPredict(Kernel):
     top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
+    @property
+    def effective_law(self) -> str:
+        return SEARCH if self.pick == "argmax" else self.law
+
     def __post_init__(self) -> None:
-        if self.iterations is not None and self.iterations < 1:
-            raise BesagError(f"iterations={self.iterations!r}: make at least 1, which predicts every place once")
+        if self.iterations is not None:
+            right = "make at least 1, which predicts every place once"
+            whole_number(self.iterations, "iterations", right=right, most=MOST_PLACES)
         drawing(self.pick, self.temperature, self.top_k, self.top_p)
 
     def check(self, canvas: Canvas) -> None:
@@ -71,8 +78,8 @@ class MaskPredict(Kernel):
         fewest = int(canvas.free.sum(1).min())
         if self.iterations is not None and self.iterations > fewest:
             raise BesagError(
-                f"mask_predict with iterations={self.iterations} and {fewest} free place{'s'[: fewest > 1]}: fewer "
-                f"places are predicted anew each time, so make at most one iteration a place: iterations={fewest} or "
+                f"mask_predict with iterations={self.iterations} and {counted(fewest, 'free place')}: fewer places "
+                f"are predicted anew each time, so make at most one iteration a place: iterations={fewest} or "
                 "less"
             )
 

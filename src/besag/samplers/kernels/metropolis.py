@@ -30,8 +30,9 @@ from typing import Annotated, NamedTuple
 import torch
 from torch import Tensor
 
+from besag.checks import MOST_STEPS, is_whole, whole_number
 from besag.engine import Engine
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.samplers.drawing import Drawing
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.energy import EnergyName, energies, refuse_cold, text_places
@@ -70,11 +71,12 @@ class Metropolis(Kernel):
         refuse_cold("energy_temperature", self.energy_temperature)
         _ = self._proposals  # checks its own
         if self.anneal is not None:
-            if len(self.anneal) != 3 or not isinstance(self.anneal[2], int) or self.anneal[2] < 1:
+            if len(self.anneal) != 3 or not is_whole(self.anneal[2]):
                 raise BesagError(
-                    f"anneal={self.anneal!r}: give (start, end, steps), two energy temperatures and how many steps it "
-                    "takes from the one to the other, such as [4.0, 0.5, 100]"
+                    f"anneal={quoted(self.anneal)}: give (start, end, steps), two energy temperatures and how many "
+                    "steps it takes from the one to the other, such as [4.0, 0.5, 100]"
                 )
+            whole_number(self.anneal[2], "the steps of anneal", most=MOST_STEPS)
             for value in self.anneal[:2]:
                 refuse_cold("anneal", value)
             if self.energy_temperature != 1:

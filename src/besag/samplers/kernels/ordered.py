@@ -57,7 +57,7 @@ class Revealing(Kernel):
 
     @property
     def effective_law(self) -> str:
-        return SEARCH if self.pick == "argmax" else self.law
+        return SEARCH if self.pick == "argmax" and self.order != "random" else self.law
 
     def __post_init__(self) -> None:
         self._drawing()

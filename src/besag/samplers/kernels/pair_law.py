@@ -27,12 +27,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from besag.checks import whole_number
 from besag.conditionals.contract import Questions
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.joints.small_tables import arnold_gokhale
 from besag.reductions import Chunk
-from besag.samplers.drawing import Drawing, allowed_at, sample
+from besag.samplers.drawing import Drawing, allowed_at, answered, law_of, sample
 
 
 class PairLaws(NamedTuple):
@@ -79,8 +80,7 @@ def pair_laws(
 
     `allowed` is the canvas's. The answers are where the network is, in float64.
     """
-    if candidates < 1:
-        raise BesagError(f"candidates={candidates!r}: a place needs at least 1 token that may stand there")
+    whole_number(candidates, "candidates", right="a place needs at least 1 token that may stand there")
     if bool((first == second).any()):
         raise BesagError(f"a pair has two places; here one is paired with itself: {first[first == second][0]}")
     device = engine.conditionals.device
@@ -123,7 +123,8 @@ def _candidates(
 ) -> tuple[Tensor, Tensor]:
     """(N, 2, k) the likeliest tokens of both places, both hidden, likeliest first, and their log-probabilities."""
     row = torch.arange(len(place)).repeat_interleave(2)
-    kept = engine.ask(Questions(hide, row, place.flatten()), _Look("law", drawing, place.flatten(), allowed, k))
+    kept = answered(engine, Questions(hide, row, place.flatten()), _Look("law", drawing, place.flatten(), allowed, k))
+    engine.check()  # of a law that is none the likeliest tokens may be such as the network does not know
     tokens, law = (kept[name].view(-1, 2, kept[name].shape[1]) for name in ("tokens", "law"))
     return tokens, law.to(_home(law.device)).double()
 
@@ -141,7 +142,7 @@ def _given(
     uncut = replace(drawing, top_k=None, top_p=None)
     questions = Questions(sequences.flatten(0, 2), torch.arange(len(asked)), asked, wanted)
     looks = [_Look("whole", uncut, asked, allowed), _Look("cut", drawing, asked, allowed)]
-    kept = engine.ask(questions, looks[: 1 if drawing == uncut else 2])
+    kept = answered(engine, questions, looks[: 1 if drawing == uncut else 2])
     found = []
     for name in ("whole", "cut"):
         law = kept.get(name, kept["whole"])
@@ -175,7 +176,7 @@ class _Look:
 
     def __call__(self, chunk: Chunk) -> dict[str, Tensor]:
         allowed = allowed_at(self.allowed, self.place[chunk.asks], chunk.logits.device)
-        law = self.drawing.law(chunk.per_ask(chunk.logits), allowed)  # (m, V)
+        law = law_of(chunk, self.drawing, allowed)  # (m, V)
         if self.k is not None:
             likeliest = law.topk(self.k)
             return {self.name: likeliest.values, "tokens": likeliest.indices}

@@ -13,12 +13,13 @@ from typing import Literal, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
+from besag.checks import MOST_PLACES, whole_number
 from besag.conditionals.contract import Questions
 from besag.engine import Engine
 from besag.errors import BesagError, nearest
 from besag.noise import Sampling
 from besag.reductions import Chunk
-from besag.samplers.drawing import Drawing, allowed_at, draw, sample
+from besag.samplers.drawing import Drawing, allowed_at, answered, draw, law_of, sample
 from besag.samplers.kernel import Canvas, Noise
 from besag.samplers.kernels.decoding import foremost, hidden_at_first
 from besag.samplers.kernels.energy import EnergyName, energies, term, text_places
@@ -38,8 +39,8 @@ class Proposals:
     def __post_init__(self) -> None:
         if self.move not in MOVES:
             raise BesagError(f"move={self.move!r}: give one of {', '.join(MOVES)}.{nearest(str(self.move), MOVES)}")
-        if self.size is not None and self.size < 1:
-            raise BesagError(f"size={self.size!r}: move={self.move!r} needs at least 1 place")
+        if self.size is not None:
+            whole_number(self.size, "size", right=f"move={self.move!r} needs at least 1 place", most=MOST_PLACES)
         if self.move == "single" and self.size not in (None, 1):
             raise BesagError(f"size={self.size!r}: a single move has one place; give move='block' or move='adjacent'")
 
@@ -127,7 +128,7 @@ def propose(
     shown = ids.index_put(at, torch.tensor(canvas.mask_id, device=ids.device))
     uniform = noise.asks(Sampling.DRAW, step, row, place)
     reduction = _Propose(proposals.drawing, energy, place, uniform, canvas.allowed, None if heat is None else heat[row])
-    kept = engine.ask(Questions(shown, row, place, target=ids[at]), reduction)
+    kept = answered(engine, Questions(shown, row, place, target=ids[at]), reduction)
     there, back, own = (
         torch.zeros(len(ids), dtype=torch.float64).index_add(0, row, kept[name].cpu().double())
         for name in ("there", "back", "own")
@@ -194,11 +195,10 @@ class _Propose:
     heat: Tensor | None
 
     def __call__(self, chunk: Chunk) -> dict[str, Tensor]:
-        device, asks = chunk.logits.device, chunk.asks
         logits = chunk.per_ask(chunk.logits)  # (m, V)
-        allowed = allowed_at(self.allowed, self.place[asks], device)
-        heated = logits if self.heat is None else logits / self.heat[asks].to(logits)[:, None]
-        law = self.drawing.law(heated, allowed)
+        asks = chunk.asks
+        heat = None if self.heat is None else self.heat[asks]
+        law = law_of(chunk, self.drawing, allowed_at(self.allowed, self.place[asks], logits.device), heat)
         token = sample(law, self.uniform[asks])
         drawn = token[:, None]
         assert chunk.target is not None

@@ -32,11 +32,12 @@ from typing import Annotated, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from besag.checks import MOST_STEPS, whole_number
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.noise import Sampling
 from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, changes, register
-from besag.samplers.kernels.decoding import Pick, drawing, fill, foremost
+from besag.samplers.kernels.decoding import SEARCH, Pick, drawing, fill, foremost
 
 
 class RefineState(NamedTuple):
@@ -69,9 +70,13 @@ class Refine(Kernel):
     top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
+    @property
+    def effective_law(self) -> str:
+        return SEARCH if self.pick == "argmax" and self.start != "noise" else self.law
+
     def __post_init__(self) -> None:
-        if self.iterations < 1:
-            raise BesagError(f"iterations={self.iterations!r}: make at least 1, which predicts every place once")
+        right = "make at least 1, which predicts every place once"
+        whole_number(self.iterations, "iterations", right=right, most=MOST_STEPS)
         if not 0 < self.share <= 1:
             raise BesagError(f"share={self.share!r}: the share of places to update is above 0 and at most 1")
         drawing(self.pick, self.temperature, self.top_k, self.top_p)

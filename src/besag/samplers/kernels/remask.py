@@ -43,9 +43,9 @@ import torch
 from torch import Tensor
 
 from besag.engine import Engine
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.noise import Sampling
-from besag.samplers.drawing import Drawing
+from besag.samplers.drawing import COLDEST, Drawing
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.decoding import drawn_at, hidden_at_first, never_the_mask, refuse_nothing_hidden
 from besag.samplers.kernels.schedules import checked_grid, schedule, shown
@@ -88,8 +88,8 @@ class Remask(Kernel):
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.eta < torch.inf:
-            raise BesagError(f"eta={self.eta!r}: how much is taken back, a number from 0 (nothing) up")
+        if not 0 <= self.eta <= 1 / COLDEST:
+            raise BesagError(f"eta={quoted(self.eta)}: how much is taken back, a number from 0 (nothing) up")
         checked_grid(self.grid)
         schedule(self.schedule)
         Drawing(self.temperature, self.top_k, self.top_p)

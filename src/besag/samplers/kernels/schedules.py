@@ -31,6 +31,7 @@ from torch import Tensor
 from besag.checks import whole_number
 from besag.errors import BesagError, nearest
 
+FINEST, ENDLESS = 10**5, 2**40  # steps of a grid that makes each of them, and of one that makes those that reveal
 LEAST, MOST = 1e-5, 20.0  # σ of the geometric schedule, at t = 0 and t = 1
 
 
@@ -72,8 +73,9 @@ def schedule(name: str) -> Schedule:
     return SCHEDULES[name]
 
 
-def checked_grid(grid: int) -> int:
-    return whole_number(grid, "grid", right="time goes from 1 to 0 in so many equal steps, a whole number, at least 1")
+def checked_grid(grid: int, most: int = FINEST) -> int:
+    right = "time goes from 1 to 0 in so many equal steps, a whole number, at least 1"
+    return whole_number(grid, "grid", right=right, most=most)
 
 
 def reveal_step(by: Schedule, uniform: Tensor, grid: int) -> Tensor:

@@ -25,9 +25,9 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
-from besag.checks import whole_number
+from besag.checks import MOST_PLACES, whole_number
 from besag.engine import Engine
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.noise import Sampling
 from besag.samplers.drawing import Drawing, draw
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, hidden, register
@@ -54,11 +54,12 @@ class SemiAr(Kernel):
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        whole_number(self.window, "window", right="give how many tokens of text are seen at a time, at least 1")
+        right = "give how many tokens of text are seen at a time, at least 1"
+        whole_number(self.window, "window", right=right, most=MOST_PLACES)
         if self.stride is not None and not 1 <= self.stride <= self.window:
             raise BesagError(
-                f"stride={self.stride!r}: a window of {self.window} moves on by 1 to {self.window} tokens, else places "
-                "are passed over"
+                f"stride={quoted(self.stride)}: a window of {self.window} moves on by 1 to {self.window} tokens, else "
+                "places are passed over"
             )
         Drawing(self.temperature, self.top_k, self.top_p)
 

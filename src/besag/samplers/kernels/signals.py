@@ -30,9 +30,9 @@ from torch import Tensor
 
 from besag.conditionals.contract import Questions
 from besag.engine import Engine
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 from besag.reductions import Chunk
-from besag.samplers.drawing import Drawing, allowed_at, draw
+from besag.samplers.drawing import COLDEST, Drawing, allowed_at, answered, draw, law_of
 from besag.samplers.kernels.pair_law import pair_laws
 
 Measure = Literal["kl", "tv"]
@@ -47,11 +47,13 @@ class Dependence(NamedTuple):
 
 def distance(hides: Tensor, *, reach: float = 2.0) -> Dependence:
     """From hides (C, L) alone: 1 for neighbours, and less by a factor of e for every `reach` places more."""
-    if not reach > 0:
-        raise BesagError(f"reach={reach!r}: give the number of places, above 0, over which dependence falls e-fold")
+    if not COLDEST <= reach <= 1 / COLDEST:
+        raise BesagError(
+            f"reach={quoted(reach)}: give the number of places, above 0, over which dependence falls e-fold"
+        )
     at = torch.arange(hides.shape[1], device=hides.device)
     apart = (at[:, None] - at).abs()  # (L, L)
-    weight = torch.exp((1 - apart) / reach)
+    weight = torch.exp((1 - apart.clamp(min=1)) / reach)  # a place itself, 0 apart, would be infinite
     weight = weight.clamp_min(torch.finfo(weight.dtype).tiny)  # far away it is small, and never none
     return Dependence(_off_diagonal(weight, hides), torch.zeros(len(hides), dtype=torch.long))
 
@@ -94,7 +96,7 @@ def change(
         pair = here[:, :, None] & here[:, None] & ~torch.eye(length, dtype=torch.bool)
         row, first, second = pair.nonzero(as_tuple=True)  # (P,) each, sorted by chain and first place
         looks = _Moved(measure, drawing, second, allowed, sequence[row, second], before.row)
-        moved = engine.ask(Questions(revealed, sequence[row, first], second), looks)["moved"]
+        moved = answered(engine, Questions(revealed, sequence[row, first], second), looks)["moved"]
         index = chains[row].to(device), first.to(device), second.to(device)
         strength.index_put_(index, moved.to(strength.dtype))
     return Dependence((strength + strength.mT) / 2, (number + 1) * (number > 1))
@@ -177,8 +179,7 @@ class _Moved:
 
     def __call__(self, chunk: Chunk) -> dict[str, Tensor]:
         device, asks = chunk.logits.device, chunk.asks
-        allowed = allowed_at(self.allowed, self.place[asks], device)
-        after = self.drawing.law(chunk.per_ask(chunk.logits), allowed)  # (m, V)
+        after = law_of(chunk, self.drawing, allowed_at(self.allowed, self.place[asks], device))  # (m, V)
         before = self.before[self.which[asks].to(device)]
         if self.measure == "tv":
             return {"moved": (after.exp() - before.exp()).abs().sum(1) / 2}

@@ -46,13 +46,14 @@ from typing import Annotated, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from besag.checks import number
 from besag.conditionals.contract import Questions
 from besag.engine import Engine
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.masks.token_schedules import curvatures
 from besag.noise import Sampling
 from besag.reductions import Chunk
-from besag.samplers.drawing import Drawing, allowed_at, sample
+from besag.samplers.drawing import COLDEST, Drawing, allowed_at, answered, law_of, sample
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.decoding import hidden_at_first, most_hidden, never_the_mask, refuse_nothing_hidden
 from besag.samplers.kernels.schedules import checked_grid
@@ -95,9 +96,9 @@ class Spindle(Kernel):
 
     def __post_init__(self) -> None:
         checked_grid(self.grid)
-        if not 0 <= self.strength < torch.inf:
-            raise BesagError(f"strength={self.strength!r}: λ is at least 0 (0 is ancestral)")
-        object.__setattr__(self, "counts", Counts(map(float, self.counts)))
+        if not 0 <= self.strength <= 1 / COLDEST:
+            raise BesagError(f"strength={quoted(self.strength)}: λ is at least 0 (0 is ancestral)")
+        object.__setattr__(self, "counts", Counts(number(one, "counts") for one in self.counts))
         if self.counts and not (min(self.counts) >= 0 and 0 < sum(self.counts) < torch.inf):
             raise BesagError("counts: how often each token occurs, finite numbers from 0 up and not all of them 0")
         Drawing(self.temperature, self.top_k, self.top_p)
@@ -131,7 +132,7 @@ class Spindle(Kernel):
             uniform=noise.asks(Sampling.DRAW, 0, row, place),
         )  # fmt: skip
         shown = state.ids[busy.to(state.ids.device)]
-        kept = engine.ask(Questions(shown, (busy.cumsum(0) - 1)[row], place), jump)
+        kept = answered(engine, Questions(shown, (busy.cumsum(0) - 1)[row], place), jump)
         at = torch.full_like(state.threshold, self.grid, dtype=torch.long).index_put((row, place), kept["at"].cpu())
         mean = torch.zeros_like(state.threshold).index_put((row, place), kept["mean"].cpu().double())
         made = at.amin(1).where(busy, state.made)  # (C,)
@@ -173,8 +174,7 @@ class _Jump:
 
     def __call__(self, chunk: Chunk) -> dict[str, Tensor]:
         asks, device = chunk.asks, chunk.logits.device
-        allowed = allowed_at(self.allowed, self.place[asks], device)
-        law = self.drawing.law(chunk.per_ask(chunk.logits), allowed)  # (m, V)
+        law = law_of(chunk, self.drawing, allowed_at(self.allowed, self.place[asks], device))  # (m, V)
         bend = self.bend.to(law)
         mean = (law.exp() * bend).sum(-1)  # (m,)
         at = self._fallen(mean.cpu().double(), self.made[asks], self.threshold[asks])

@@ -22,6 +22,7 @@ from typing import Annotated, NamedTuple
 import torch
 from torch import Tensor
 
+from besag.checks import whole_number
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.noise import Sampling
@@ -29,6 +30,8 @@ from besag.samplers.drawing import Drawing
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.energy import EnergyName, energies, refuse_cold, text_places
 from besag.samplers.kernels.proposals import MoveName, Proposals, decide, fill, propose, sentence_energy
+
+MOST_RUNGS = 1024
 
 
 class TemperingState(NamedTuple):
@@ -65,8 +68,8 @@ class Tempering(Kernel):
         refuse_cold("energy_temperature", self.energy_temperature)
         refuse_cold("hottest", self.hottest)
         _ = self._proposals  # checks its own
-        if self.rungs < 2:
-            raise BesagError(f"rungs={self.rungs!r}: a ladder has at least 2; one temperature alone is `metropolis`")
+        right = "a ladder has at least 2; one temperature alone is `metropolis`"
+        whole_number(self.rungs, "rungs", 2, right=right, most=MOST_RUNGS)
         if self.hottest <= self.energy_temperature:
             raise BesagError(
                 f"hottest={self.hottest!r}: the ladder climbs from energy_temperature={self.energy_temperature!r}, so "

@@ -194,7 +194,7 @@ class BatchPlan:
         return self.cache.folder / f"epochs-{key}.json"
 
     def _recall(self) -> None:
-        with suppress(OSError, ValueError, TypeError, KeyError):  # without it everything is worked out
+        with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):  # without it everything is worked out
             said = json.loads(self._memo.read_text(encoding="utf-8"))
             self._counts = [Count(*map(int, each)) for each in said["counts"]]
             self._rows = int(said["rows"])

@@ -29,7 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag.arrays import Ints
-from besag.errors import BesagError
+from besag.checks import whole_number
+from besag.errors import BesagError, quoted
 from besag.masks.law import Statistics
 from besag.training.data import sources
 from besag.training.data.sources import Document, Which
@@ -68,13 +69,19 @@ class Cache:
             form = meta["format"]
         except FileNotFoundError:
             raise BesagError(f"there is no cache of tokenised text in {str(folder)!r}.") from None
-        except (ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise _damaged(folder, "its meta.json cannot be read") from None
         if form != FORMAT:
-            raise BesagError(f"the cache {str(folder)!r} has format {form}, this besag reads {FORMAT}: delete it.")
+            raise BesagError(
+                f"the cache {str(folder)!r} has format {quoted(form)}, this besag reads {FORMAT}: delete it."
+            )
         for name in NAMES:
-            about, file = meta["arrays"][name], folder / f"{name}.bin"
-            wanted = about["size"] * np.dtype(about["dtype"]).itemsize
+            file = folder / f"{name}.bin"
+            try:
+                about = meta["arrays"][name]
+                wanted = whole_number(about["size"], "size", least=0) * np.dtype(about["dtype"]).itemsize
+            except (ValueError, KeyError, TypeError):
+                raise _damaged(folder, f"its meta.json does not say what {file.name} is") from None
             size = file.stat().st_size if file.is_file() else None
             if size != wanted:
                 raise _damaged(folder, f"{file.name} has {'no' if size is None else size} bytes instead of {wanted}")

@@ -114,7 +114,9 @@ def make_loader(batches: BatchDataset | StreamBatches, order: indices, workers: 
 
 
 def _deaf(worker: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """The one that started us stops us, after its step: a cluster's signal goes to all processes at once."""
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, signal.SIG_IGN)
 
 
 def _same(batch: Any) -> Any:

@@ -2,7 +2,9 @@
 
 Everything is read on, one document at a time; nothing is held but the document at hand. In a text file an empty line
 stands between documents, and each line of a document is a paragraph; a file without empty lines has one document a line
-(decided on its first `LOOK_AHEAD` bytes, so that a stream needs no second reading). Knows no tokenizer.
+(decided on its first `LOOK_AHEAD` characters and lines, so that a stream needs no second reading). A document of more
+than `LONGEST` characters goes on as another, from its next line on. So a file of any size is read in bounded memory,
+whatever stands in it. Knows no tokenizer.
 
 Where no held-out text is named, a document is held out if the hash of its text says so: the same documents in every
 run, on every machine, whatever stands around them, and two copies of one text always on the same side. Of a small
@@ -28,9 +30,8 @@ from besag.training.data.rows import Document as Document
 from besag.training.data.rows import from_dataset, from_rows
 from besag.training.recipe import Data
 
-LOOK_AHEAD = 1 << 24  # bytes
-LINE = 100  # bytes that a line held in memory takes beside its characters
-LONGEST = 1 << 26  # characters of a document: a small packed file can unpack to one that no memory holds
+LOOK_AHEAD = 1 << 24, 1 << 18  # characters, lines
+LONGEST = 1 << 24  # characters of a document
 SMALL = 1 << 23  # bytes of files that are read twice without a thought
 STDIN = "-"
 
@@ -165,14 +166,14 @@ def _texts(source: Iterator[Line], name: str) -> Iterator[Document]:
     ahead: list[Line] = []
     seen, gap, parted = 0, False, False
     for number, text in source:
-        if text.strip() or (seen and not gap):  # of empty lines in a row one will do, and none at the start
-            ahead.append((number, text))
         if text.strip():
+            ahead.append((number, text))
             parted = gap  # an empty line between two that are not
-            seen += len(text) + LINE
-        else:
-            gap = seen > 0
-        if parted or seen > LOOK_AHEAD:
+            seen += len(text)
+        elif seen and not gap:
+            ahead.append((number, ""))  # one stands for all that follow it
+            gap = True
+        if parted or seen > LOOK_AHEAD[0] or len(ahead) > LOOK_AHEAD[1]:
             break
 
     def all_lines() -> Iterator[Line]:
@@ -188,18 +189,13 @@ def _texts(source: Iterator[Line], name: str) -> Iterator[Document]:
     block: list[str] = []
     first, size = 1, 0
     for number, text in all_lines():
+        if block and (not text.strip() or size > LONGEST):
+            yield Document("\n".join(block), None, f"{_said(name)}, line {first}")
+            block, size = [], 0
         if text.strip():
             first = first if block else number
             block.append(text)
-            size += len(text) + LINE
-            if size > LONGEST:
-                raise BesagError(
-                    f"{_said(name)}: the document that begins in line {first} has more than {LONGEST >> 20} MiB. An "
-                    "empty line ends a document; a file without any has one document a line"
-                )
-        elif block:
-            yield Document("\n".join(block), None, f"{_said(name)}, line {first}")
-            block, size = [], 0
+            size += len(text) + 1
     if block:
         yield Document("\n".join(block), None, f"{_said(name)}, line {first}")
 

@@ -140,7 +140,8 @@ _mine: dict[str, Any] = {}  # what a process that tokenises was given when it be
 
 def _begin(vocabulary: Vocabulary, alone: bool, parent: int) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # each process is one thread
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that started us stops us
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, signal.SIG_IGN)  # the one that started us stops us
     _mine.update(vocabulary=vocabulary, alone=alone)
 
     def watch() -> None:

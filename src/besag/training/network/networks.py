@@ -11,6 +11,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,10 @@ from besag.conditionals import checkpoint as saved
 from besag.conditionals import loading, weights
 from besag.conditionals.configuration import read_config
 from besag.conditionals.network import places
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 from besag.training.network.batch import Layout
 from besag.training.network.encoder import Encoder
-from besag.training.recipe import Recipe
+from besag.training.recipe import SIZES, Recipe
 from besag.vocabulary import Vocabulary
 
 MULTIPLE = "pad_to_multiple_of"  # in [model.config]: rows of the table of tokens, rounded up
@@ -67,17 +68,20 @@ def network(recipe: Recipe, vocabulary: Vocabulary) -> Any:
     return model
 
 
-def check_shape(recipe: Recipe) -> None:
-    """Refuse settings that make no network, before anything that takes time: built without memory for its weights."""
+def check_shape(recipe: Recipe) -> Any:
+    """Refuse settings that make no network, before anything that takes time: built without memory for its weights.
+
+    What was built, or None where the recipe goes on from a network that is there.
+    """
     if recipe.model.start is not None:
-        return
+        return None
     settings = {"vocab_size": recipe.tokenizer.size, **dict.fromkeys(SPECIAL, 0)}
     with saved.quiet(), seeded(0):
         try:
             with torch.device("meta"):
-                _made(recipe, settings)
+                return _made(recipe, settings)
         except BesagError:
-            _made(recipe, settings)  # a family that cannot be built without memory is not at fault
+            return _made(recipe, settings)  # a family that cannot be built without memory is not at fault
 
 
 def _started(recipe: Recipe) -> Any:
@@ -118,21 +122,40 @@ def _made(recipe: Recipe, settings: dict[str, Any]) -> Any:
     wanted = {key: value for key, value in recipe.model.config.items() if key != MULTIPLE}
     refuse_unknown(kind, wanted)
     try:
-        config = kind(**{"max_position_embeddings": recipe.data.max_length + ROOM, **settings, **wanted})
+        config = kind(
+            **{"max_position_embeddings": recipe.data.max_length + ROOM, **_sizes(kind, wanted), **settings, **wanted}
+        )
         return auto.AutoModelForMaskedLM.from_config(config)
     except Exception as problem:  # each family trips over wrong settings in its own way
         why = " ".join(str(problem).split())[:200] or type(problem).__name__
-        raise BesagError(f"[model.config] {wanted} makes no {family}: {why}") from problem
+        raise BesagError(f"[model.config] {quoted(wanted)} makes no {family}: {why}") from problem
+
+
+def _sizes(kind: Any, wanted: dict[str, Any]) -> dict[str, int]:
+    """The sizes that are not set, under the names that the family knows: those of a small network, not of its first."""
+    own = _settings(kind)
+    names = {name: kind.attribute_map.get(name, name) for name in SIZES}
+    return {
+        names[name]: size
+        for name, size in SIZES.items()
+        if names[name] in own and name not in wanted and names[name] not in wanted
+    }
 
 
 def refuse_unknown(kind: Any, config: dict[str, Any]) -> None:
     """transformers takes any key in silence; here one that the family never reads is refused."""
-    fields = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
-    own = fields | set(kind().to_dict()) | set(kind.attribute_map)
-    own |= set(re.findall(r"[\"']([a-z][a-z0-9_]+)[\"']", inspect.getsource(kind)))
+    own = _settings(kind)
     for key in config:
         if key not in own:
-            raise BesagError(f"[model.config] {key!r} is no setting of {kind.__name__}.{nearest(key, own)}")
+            raise BesagError(f"[model.config] {quoted(key)} is no setting of {kind.__name__}.{nearest(key, own)}")
+
+
+@lru_cache(maxsize=64)
+def _settings(kind: Any) -> set[str]:
+    """What a family reads of its configuration."""
+    fields = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
+    own = fields | set(kind().to_dict()) | set(kind.attribute_map)
+    return own | set(re.findall(r"[\"']([a-z][a-z0-9_]+)[\"']", inspect.getsource(kind)))
 
 
 def _version() -> str:

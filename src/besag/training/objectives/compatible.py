@@ -6,13 +6,18 @@ The conditionals at two places belong to a joint only if both give every 2 × 2 
     ω_i = [ℓ_i(a|b) − ℓ_i(a'|b)] − [ℓ_i(a|b') − ℓ_i(a'|b')]
     ω_j = [ℓ_j(b|a) − ℓ_j(b'|a)] − [ℓ_j(b|a') − ℓ_j(b'|a')]
 
-and D = ω_i − ω_j must be 0. Normalising constants cancel, so logits ℓ will do. The loss is mlm + weight · h(D), with h
-Huber's function (D²/2 up to 1, |D| − 1/2 beyond), averaged over minors.
+and D = ω_i − ω_j must be 0. Normalising constants cancel, so logits ℓ will do. With h Huber's function (D²/2 up to 1,
+|D| − 1/2 beyond), the loss is
 
-Where the minors come from, so that they cost little: i and j are two neighbouring hidden places of one passage, with
-everything else as the law of masks left it; a, b are the text's own tokens, a', b' are drawn from what the network has
-just said there (never a special token). A minor takes four short sequences; `share` of the batch's tokens is spent on
-them at most, so a step costs at most 1 + share plain ones.
+    mlm + weight · Σ_passages |K| · h(D) · [drawn] / P(drawn)
+
+a sum over passages, each counted as its asked tokens are. Where a minor comes from, so that it costs little: i and j
+are two neighbouring hidden places, with everything else as the law of masks left it; a, b are the text's own tokens,
+a', b' are drawn from what the network has just said there (never a special token). A minor takes four sequences as long
+as its passage, so a passage is drawn with the chance share / 4, evenly over the run: a step costs 1 + share plain ones
+on average. Which passages are drawn, at which places and with which tokens is decided by noise on (seed, draw, place):
+neither the batch nor the process they are in matters. A passage of fewer than two asked places has no minor and pays
+nothing; if that is true of all, the loss would be plain `mlm`, and is refused.
 
 A network that ignores its neighbours has ω = 0 and is perfectly compatible: look at the dependence ½(|ω_i| + |ω_j|)
 beside |D|. Both are logged.
@@ -20,20 +25,23 @@ beside |D|. Both are logged.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Annotated, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from besag import noise
 from besag.errors import BesagError
 from besag.noise import Training
 from besag.training.network.batch import Batch, Layout
 from besag.training.network.encoder import Encoder
 from besag.training.network.tiles import TILE
+from besag.training.objectives import draws
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, predict
+
+COPIES = 4  # of its passage that a minor takes
+PATIENCE = 50  # batches without two hidden places in one passage, before it is said that there never are
 
 
 class Minors(NamedTuple):
@@ -50,6 +58,7 @@ class Compatible(Objective):
     name = "compatible"
     title = "masked language modelling with a price on incompatible conditionals"
     cite = ("arnold1989",)
+    least_hidden = 2
 
     def __init__(
         self,
@@ -57,50 +66,60 @@ class Compatible(Objective):
         *,
         seed: int = 0,
         weight: Annotated[float, "price of an incompatible minor"] = 0.1,
-        share: Annotated[float, "of the batch's tokens, spent on minors at most"] = 0.8,
+        share: Annotated[float, "of the tokens read, spent on minors besides, on average"] = 0.8,
     ) -> None:
         super().__init__(encoder, seed=seed)
-        if not weight >= 0:
-            raise BesagError(f"weight = {weight}: the price of an incompatible minor cannot be negative")
+        if not 0 <= weight < inf:
+            raise BesagError(f"weight = {weight}: the price of an incompatible minor is a number, 0 or more")
         if not 0 < share <= 1:
             raise BesagError(f"share = {share}: minors may take a share of the batch between 0 and 1")
         self.weight, self.share = weight, share
+        self.chance = share / COPIES  # of a passage
+        self._in_vain = 0  # batches in a row in which no passage could have a minor
 
     def forward(self, batch: Batch) -> Loss:
         states = self.encoder.states(batch.inputs, batch.layout)  # (T, H)
         losses, guesses = predict(self.encoder, states, batch)
-        total, count = (losses * batch.weight).sum(), batch.weight.sum()
+        total = (losses * batch.weight).sum()
         minors = self.draw(states, batch)
         if len(minors.i) == 0:
             return Loss(total, {}, guesses)
         first, second = self.log_odds(batch, minors)  # (P,), (P,)
-        price = F.smooth_l1_loss(first, second)
+        row = batch.layout.row
+        asked = torch.zeros(batch.layout.rows, device=row.device).index_add(0, row[batch.asked], batch.weight)  # (R,)
+        price = F.smooth_l1_loss(first, second, reduction="none") * asked[row[minors.i]] / self.chance
         with torch.no_grad():
             logs = {
                 "incompatibility": (first - second).abs().mean(),
                 "dependence": (first.abs() + second.abs()).mean() / 2,
             }
-        return Loss(total + self.weight * price * count, logs, guesses)
+        return Loss(total + self.weight * price.sum(), logs, guesses)
 
     @torch.no_grad()
     def draw(self, states: Tensor, batch: Batch) -> Minors:
-        """One pair of neighbouring hidden places in as many passages as `share` allows."""
+        """One pair of neighbouring hidden places in each passage that is drawn and has one."""
         layout, device = batch.layout, batch.ids.device
-        chance = torch.Generator(device).manual_seed(self._key(batch))
         hidden = batch.asked[batch.weight > 0]
         row = layout.row[hidden]
-        turn = torch.rand(max(len(hidden) - 1, 0), generator=chance, device=device)
-        pair = row[1:] == row[:-1]
-        turn = turn.masked_fill(~pair, -1.0)
-        best = turn.new_full((layout.rows,), -1.0).scatter_reduce(0, row[:-1], turn, "amax")
-        index = (pair & (turn == best[row[:-1]])).nonzero()[:, 0]  # (P',) at most one a passage
-        index = index[torch.randperm(len(index), generator=chance, device=device)]
-        lengths = layout.bounds.diff().long()[row[index]]
-        index = index[4 * lengths.cumsum(0) <= self.share * len(batch.ids)]  # (P,)
+        begins = (row[1:] == row[:-1]).nonzero()[:, 0]  # pairs, by their first place
+        self._refuse_in_vain(len(begins))
+        owner, place = row[begins], layout.column[hidden[begins]]
+        turn = draws.uniform(self.seed, Training.COMPATIBLE_PAIR, batch.draw[owner], place)
+        best = torch.full((layout.rows,), 2.0, dtype=turn.dtype, device=device).scatter_reduce(0, owner, turn, "amin")
+        drawn = draws.spread(self.seed, Training.COMPATIBLE, batch.draw) < self.chance  # (R,)
+        index = begins[(turn == best[owner]) & drawn[owner]]  # (P,) at most one a passage
         i, j = hidden[index], hidden[index + 1]
-        others = [self._another(states, batch, place, chance) for place in (i, j)]
-        a, b = (torch.stack([batch.ids[p], o], 1) for p, o in zip((i, j), others, strict=True))
+        a, b = (torch.stack([batch.ids[place], self._another(states, batch, place)], 1) for place in (i, j))
         return Minors(i, j, a, b)
+
+    def _refuse_in_vain(self, pairs: int) -> None:
+        self._in_vain = 0 if pairs else self._in_vain + 1
+        if self._in_vain >= PATIENCE:
+            raise BesagError(
+                f"the objective 'compatible' compares two hidden places of a passage, and no passage of {PATIENCE} "
+                "batches had two: hide more (masking.rate), predict more of it (masking.predict), give longer passages "
+                "(data.max_length, data.unit), or take the objective 'mlm'"
+            )
 
     def log_odds(self, batch: Batch, minors: Minors) -> tuple[Tensor, Tensor]:
         """ω_i and ω_j (P,) of each minor."""
@@ -116,10 +135,11 @@ class Compatible(Objective):
         ids[i[:, :2]], ids[j[:, 2:]] = self.encoder.mask_id, self.encoder.mask_id
         ids[j[:, :2]], ids[i[:, 2:]] = minors.b, minors.a
         asked = torch.cat([i[:, :2], j[:, 2:]], 1)  # (P, 4)
-        if batch.layout.tiles is not None:  # shapes are static, or else a compiled network would be compiled anew
-            more = int(self.share * len(batch.ids)) - len(ids)
-            ids = F.pad(ids, (0, more), value=self.encoder.pad_id)
-            layout = filled(layout, more, rows=len(batch.layout.bounds))
+        if batch.layout.tiles is not None:  # few shapes, or else a compiled network would be compiled for each batch
+            part = max(TILE, len(batch.ids) // 4)
+            size = -(-len(ids) // part) * part
+            layout = filled(layout, size - len(ids), rows=len(batch.layout.bounds) + -(-size // TILE))
+            ids = F.pad(ids, (0, size - len(ids)), value=self.encoder.pad_id)
         states = self.encoder.states(ids, layout)
         logits = self.encoder.logits(states[asked.flatten()]).float().view(count, 4, -1)
         wanted = torch.stack([minors.a, minors.a, minors.b, minors.b], 1)  # (P, 4, 2)
@@ -127,19 +147,13 @@ class Compatible(Objective):
         odds = two[..., 0] - two[..., 1]  # (P, 4)
         return odds[:, 0] - odds[:, 1], odds[:, 2] - odds[:, 3]
 
-    def _another(self, states: Tensor, batch: Batch, place: Tensor, chance: torch.Generator) -> Tensor:  # (P,)
+    def _another(self, states: Tensor, batch: Batch, place: Tensor) -> Tensor:  # (P,)
         """A token other than the text's, as likely as the network has just said it is."""
         logits = self.encoder.logits(states[place]).float()
         logits[:, sorted(self.encoder.special_ids)] = -torch.inf
         logits.scatter_(1, batch.ids[place][:, None], -torch.inf)
-        if not len(place):
-            return place
-        return torch.multinomial(logits.softmax(1), 1, generator=chance)[:, 0]
-
-    def _key(self, batch: Batch) -> int:
-        """Of this batch alone, whoever runs it."""
-        first = int(batch.draw[0]) if len(batch.draw) else 0
-        return int(noise.uniform(self.seed, Training.COMPATIBLE, np.array(first), np.array(batch.step)) * 2**52)
+        row, column = batch.layout.row[place], batch.layout.column[place]
+        return draws.tokens(logits, draws.uniform(self.seed, Training.COMPATIBLE_TOKEN, batch.draw[row], column))
 
 
 def filled(layout: Layout, tokens: int, rows: int) -> Layout:

@@ -9,6 +9,7 @@ averaged nor trained with it. Teacher and student must have the same vocabulary,
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,7 +72,7 @@ class Distil(Objective):
         super().__init__(encoder, seed=seed)
         if not 0 <= alpha <= 1:
             raise BesagError(f"alpha={alpha!r}: the weight of the teacher lies between 0 and 1")
-        if temperature <= 0:
+        if not 0 < temperature < math.inf:
             raise BesagError(f"temperature={temperature!r}: above 0")
         self.alpha, self.temperature = alpha, temperature
         self.called = str(teacher) if isinstance(teacher, str | Path) else type(teacher).__name__

@@ -44,3 +44,10 @@ def spread(seed: int, stream: int, draw: Tensor) -> Tensor:
     shift = int(float(noise.uniform(seed, stream, 0)) * 2.0**32)
     turned = (draw.long() * _GOLDEN + shift) & _LOW
     return (turned.to(torch.float32 if draw.device.type == "mps" else torch.float64) + 0.5) * 2.0**-32
+
+
+def tokens(logits: Tensor, height: Tensor) -> Tensor:  # (N, V), (N,) -> (N,)
+    """One token a row, where its distribution function reaches the height in (0, 1); never one whose logit is −∞."""
+    reach = logits.softmax(-1).cumsum(-1)
+    # the first that reaches it: what has no chance reaches nothing that the token before it did not
+    return torch.searchsorted(reach, (height.to(reach.dtype) * reach[:, -1])[:, None])[:, 0]

@@ -36,6 +36,7 @@ class LateMask(Objective):
     name = "late_mask"
     title = "masks come late: the first layers run on shown tokens alone (3ML)"
     cite = ("liao2022",)
+    mask_shown = True
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
+from besag.checks import whole_number
 from besag.errors import BesagError
 from besag.noise import Training
 from besag.training.network.batch import Batch, Layout
@@ -36,6 +37,7 @@ class MAE(Objective):
     name = "mae"
     title = "an encoder that never sees a mask, and a decoder to throw away (MAE-LM)"
     cite = ("meng2024",)
+    mask_shown = True
 
     def __init__(
         self,
@@ -46,8 +48,7 @@ class MAE(Objective):
         mlm_share: Annotated[float, "of the passages that are plain masked modelling"] = 0.0,
     ) -> None:
         super().__init__(encoder, seed=seed)
-        if layers < 1:
-            raise BesagError(f"a decoder of {layers} layers fills no gap: the objective 'mae' needs layers ≥ 1")
+        whole_number(layers, "layers of the objective 'mae'", most=1000)
         self.mlm_share = check_share(self.name, mlm_share)
         require_numbered_places(encoder, self.name)
         config = encoder.model.config

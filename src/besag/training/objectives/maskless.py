@@ -20,6 +20,7 @@ The divergence is scaled to mean × Σ batch.weight.
 from __future__ import annotations
 
 import copy
+from math import inf
 from typing import Annotated, Literal
 
 import torch
@@ -40,6 +41,7 @@ class Maskless(Objective):
     name = "maskless"
     title = "one pass over the plain text answers as if each place were hidden"
     cite = ("salazar2020",)
+    mask_shown = True
 
     def __init__(
         self,
@@ -51,7 +53,7 @@ class Maskless(Objective):
         one_at_a_time: Annotated[bool, "mask one place of each passage: what pll asks"] = False,
     ) -> None:
         super().__init__(encoder, seed=seed)
-        if weight < 0 or (weight == 0 and teacher == "self"):
+        if not 0 <= weight < inf or (weight == 0 and teacher == "self"):
             raise BesagError(f"weight={weight!r}: above 0, or with teacher='frozen' at least 0")
         self.weight, self.one_at_a_time = weight, one_at_a_time
         self.frozen = Teacher(duplicate(encoder)) if teacher == "frozen" else None

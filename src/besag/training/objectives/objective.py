@@ -37,6 +37,8 @@ class Objective(Named, nn.Module, ABC):
     and `seed` for all its randomness (besag.noise), except dropout."""
 
     masks: ClassVar[bool] = True  # does it learn from the law's masks? If not, it makes its own corruption
+    least_hidden: ClassVar[int] = 1  # places of a passage, for it to be more than `mlm`
+    mask_shown: ClassVar[bool] = False  # is it more than `mlm` only where the mask itself is shown?
 
     def __init__(self, encoder: Encoder, *, seed: int = 0) -> None:
         super().__init__()

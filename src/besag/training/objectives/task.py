@@ -14,7 +14,7 @@ calls `save_extras(folder)` beside the finished model: task_head.safetensors and
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -24,7 +24,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from besag import noise
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
+from besag.files import rows
 from besag.files.whole import write_whole
 from besag.noise import Training
 from besag.training.network.batch import Batch, Layout
@@ -46,51 +47,24 @@ class Examples(NamedTuple):
     def read(cls, path: str | Path) -> Examples:
         """From TSV with a first line of names, or JSONL; the columns `text` and `label` are taken."""
         texts, labels = [], []
-        for number, row in _rows(Path(path)):
+        for row in rows.read(str(path), None if rows.format_of(str(path)) != "text" else "tsv"):
+            where, values = row.where, row.values if isinstance(row.values, Mapping) else {TEXT: row.values}
             for name in (TEXT, LABEL):
-                if name not in row:
-                    raise BesagError(
-                        f"{path}, line {number} has no {name!r}: it has {', '.join(row)}.{nearest(name, row)}"
-                    )
-            if not str(row[TEXT]).strip():
-                raise BesagError(f"{path}, line {number}: the text is empty")
-            texts.append(str(row[TEXT]))
-            labels.append(str(row[LABEL]))
+                if name not in values:
+                    raise BesagError(f"{where} has no {name!r}: it has {', '.join(values)}.{nearest(name, values)}")
+            text, label = values[TEXT], values[LABEL]
+            if not isinstance(text, str) or not text.strip():
+                raise BesagError(f"{where}: the text is {'empty' if not text else quoted(text)}: give a text")
+            if not isinstance(label, str | int | float):
+                raise BesagError(f"{where}: the label is {quoted(label)}: give a word or a number")
+            texts.append(text)
+            labels.append(str(label))
         names = tuple(sorted(set(labels)))
         if len(names) < 2:
             said = f"only the label {names[0]!r}" if names else "no rows"
             raise BesagError(f"{path} has {said}: a task needs texts of at least two labels")
         number_of = {name: number for number, name in enumerate(names)}
         return cls(tuple(texts), tuple(number_of[label] for label in labels), names)
-
-
-def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The rows of a file, with their line numbers."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except OSError as failure:
-        raise BesagError(f"adapt.task = {str(path)!r} cannot be read: {failure.strerror}") from failure
-    except UnicodeDecodeError as failure:
-        raise BesagError(f"adapt.task = {str(path)!r} is not UTF-8 at byte {failure.start}") from failure
-    if path.suffix in (".jsonl", ".json", ".ndjson"):
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                yield number, _json(line, path, number)
-        return
-    header = lines[0].rstrip("\r").split("\t")
-    for number, line in enumerate(lines[1:], 2):
-        if line.strip():
-            yield number, dict(zip(header, line.rstrip("\r").split("\t"), strict=False))
-
-
-def _json(line: str, path: Path, number: int) -> Mapping[str, Any]:
-    try:
-        row = json.loads(line)
-    except ValueError as failure:
-        raise BesagError(f"{path}, line {number} is not JSON: {failure}") from failure
-    if not isinstance(row, dict):
-        raise BesagError(f"{path}, line {number} is {row!r}: an object with {TEXT!r} and {LABEL!r} is needed")
-    return row
 
 
 class TaskMixture(Objective):
@@ -192,14 +166,15 @@ class TaskHead(NamedTuple):
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
+        from safetensors import SafetensorError
         from safetensors.torch import load_file
 
         try:
             weights = load_file(Path(folder) / HEAD)
             names = json.loads((Path(folder) / LABELS).read_text(encoding="utf-8"))
-        except OSError as failure:
+            return cls(weights["weight"], weights["bias"], names)
+        except (OSError, ValueError, KeyError, RecursionError, SafetensorError) as failure:
             raise BesagError(f"{str(folder)!r} holds no task head ({HEAD}, {LABELS}): {failure}") from failure
-        return cls(weights["weight"], weights["bias"], names)
 
 
 def _cut(ids: np.ndarray, special: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:

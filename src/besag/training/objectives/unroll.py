@@ -24,6 +24,7 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
+from besag.checks import whole_number
 from besag.errors import BesagError
 from besag.noise import Training
 from besag.training.network.batch import Batch
@@ -57,11 +58,10 @@ class Unroll(Objective):
         temperature: Annotated[float, "of the sampled answers"] = 1.0,
     ) -> None:
         super().__init__(encoder, seed=seed)
-        if stages < 1:
-            raise BesagError(f"stages={stages!r}: there is at least one")
+        whole_number(stages, "stages", most=100)
         if min(correct, random) < 0 or correct + random > 1:
             raise BesagError(f"correct={correct!r} and random={random!r} are probabilities that leave 1 − their sum")
-        if temperature <= 0:
+        if not 0 < temperature < inf:
             raise BesagError(f"temperature={temperature!r}: above 0; feed='argmax' takes the likeliest token")
         self.stages, self.corrupt, self.feed, self.first = stages, corrupt, feed, first
         self.correct, self.random, self.temperature = correct, random, temperature
@@ -114,6 +114,4 @@ class Unroll(Objective):
         point = draws.uniform(
             self.seed, Training.UNROLL_SAMPLE, batch.draw[row], batch.layout.column[places], stage
         )  # (N,)
-        reach = (possible / self.temperature).softmax(-1).cumsum(-1)  # (N, V)
-        at = torch.searchsorted(reach, (point.to(reach.dtype) * reach[:, -1])[:, None])[:, 0]
-        return at.clamp(max=reach.shape[1] - 1)
+        return draws.tokens(possible / self.temperature, point)

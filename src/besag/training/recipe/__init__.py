@@ -8,17 +8,19 @@ folder, so `read` and `to_toml(recipe, beside=folder)` undo each other.
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.training.recipe import checks as recipe_checks
 from besag.training.recipe import text as recipe_text
 from besag.training.recipe import values as recipe_values
+
+# of a new network, where model.config does not say: six million weights, which a laptop trains
+SIZES = {"hidden_size": 256, "num_hidden_layers": 6, "num_attention_heads": 4, "intermediate_size": 512}
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Data:
     cache: str | None = None  # folder of tokenised data; if not given, OUTPUT/cache
     unit: Literal["segments", "sentences", "documents", "windows"] = "segments"  # one sequence
     max_length: int = 128  # tokens of one sequence, special tokens counted
-    batch_tokens: int = 16_384  # of one batch on one device
+    batch_tokens: int = 8192  # of one batch on one device; a large GPU wants more
     lengths: Literal["auto", "bucketed", "unpadded"] = "auto"  # auto: unpadded on CUDA, where the network can
     stream: bool = False  # read on while training, and never build a cache
 
@@ -52,7 +54,7 @@ class Tokenizer:
 class Model:
     start: str | None = None  # a folder or hub name to go on from; if not given, a new network:
     family: str = "modernbert"  # any model_type of transformers that has a *ForMaskedLM
-    config: dict[str, Any] = field(default_factory=dict)  # of that family: hidden_size, num_hidden_layers …
+    config: dict[str, Any] = field(default_factory=dict)  # of that family; sizes not set are those of a small network
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ class Run:
     plot: bool = True  # draw OUTPUT/curves.png anew while the run goes
     workers: int = 0  # processes that prepare batches
     threads: int | None = None  # of the CPU; if not given, as many as torch takes
+    check_memory: bool = True  # refuse a run that would need more memory than there is; false: only warn
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,8 @@ PATHS_OR_NAMES = ("tokenizer.path", "model.start", "masking.options", "objective
 # what may change when a run is resumed: none of it changes what was learned so far
 MAY_CHANGE = frozenset({
     "data.cache", "run.output", "run.device", "run.compile", "run.checkpoint_every", "run.keep", "run.log_every",
-    "run.plot", "run.workers", "run.threads", "schedule.steps", "schedule.tokens", "schedule.minutes",
+    "run.plot", "run.workers", "run.threads", "run.check_memory", "schedule.steps", "schedule.tokens",
+    "schedule.minutes",
 })  # fmt: skip
 MAY_CHANGE_IN = ("evaluation.", "card.")  # everything
 
@@ -198,7 +202,7 @@ def read(path: str | Path, overrides: Changes = (), *, output: str | Path | None
     default; or they are a table {"section.key": value}. Their paths, and `output` (run.output, taken as it is), are
     relative to the working folder.
     """
-    table, where = recipe_values.load(path), os.path.dirname(path)
+    table, where = recipe_values.copied(recipe_values.load(path), str(path)), os.path.dirname(path)
 
     def here(name: str) -> str:
         return os.path.normpath(os.path.join(where, name))
@@ -218,27 +222,40 @@ def recipe_of(
         file = os.path.join(source, "recipe.toml") if os.path.isdir(source) else source
         return read(file, changes, output=output)
     if not isinstance(source, Recipe | Mapping):
-        raise BesagError(f"{source!r} is no recipe: give a file, the folder of a run, a table of tables or a Recipe")
-    table = recipe_values.as_table(source) if isinstance(source, Recipe) else copy.deepcopy(dict(source))
+        raise BesagError(
+            f"{quoted(source)} is no recipe: give a file, the folder of a run, a table of tables or a Recipe"
+        )
+    table = recipe_values.copied(source if isinstance(source, Mapping) else _sections(source), "the recipe")
     _put(table, changes, output)
     return of_table(table, "the recipe")
 
 
+def _sections(recipe: Recipe) -> dict[str, Any]:
+    """A recipe as a table of tables, though anything may stand in it: what is wrong is told later."""
+    parts = {one.name: getattr(recipe, one.name) for one in fields(recipe)}
+    return {
+        name: {one.name: getattr(part, one.name) for one in fields(part)} if is_dataclass(part) else part
+        for name, part in parts.items()
+    }
+
+
 def _put(table: dict[str, Any], changes: Changes, output: str | Path | None) -> None:
-    if isinstance(changes, str):
-        raise BesagError(f"changes={changes!r}: give a list, [{changes!r}], or a table of keys and values")
-    given = (
-        [(tuple(key.split(".")), value) for key, value in changes.items()]
-        if isinstance(changes, Mapping)
-        else [recipe_values.override(text) for text in changes]
-    )
+    if isinstance(changes, str) or not isinstance(changes, Mapping | Sequence):
+        right = "give a list, ['masking.rate=0.4'], or a table, {'masking.rate': 0.4}"
+        raise BesagError(f"changes={quoted(changes)}: {right}")
+    if isinstance(changes, Mapping):
+        plain = recipe_values.copied(changes, "changes")
+        given = [(tuple(key.split(".")), value) for key, value in plain.items()]
+    else:
+        given = [recipe_values.override(text) for text in changes]
     given += [(("run", "output"), str(output))] if output is not None else []
     recipe_values.put(table, given, one_of=tuple(f"schedule.{name}" for name in recipe_checks.TOTALS))
 
 
 def of_table(table: dict[str, Any], source: str) -> Recipe:
     """The recipe in a table of tables, as a TOML file has them; `source` is what errors call it."""
-    recipe: Recipe = recipe_values.fill(Recipe, table, source, recipe_checks.BOUNDS)
+    plain = recipe_values.copied(table, source)
+    recipe: Recipe = recipe_values.fill(Recipe, plain, source, recipe_checks.BOUNDS)
     recipe_checks.check(recipe, source)
     return recipe
 
@@ -258,6 +275,7 @@ def template(law: str = "uniform") -> str:
     table = recipe_values.as_table(Recipe())
     table["data"]["train"] = ["corpus/*.txt"]
     table["schedule"]["minutes"] = 20.0
+    table["model"]["config"] = dict(SIZES)
     table["masking"] |= {"law": LAWS.find(law).name, "options": recipe_checks.law_defaults(law)}
     return recipe_text.write(Recipe, table, comments=True)
 
@@ -295,4 +313,4 @@ def refuse_changes(before: Recipe, now: Recipe, *, also: Sequence[str] = ()) -> 
 
 
 def _said(value: object) -> str:
-    return "not set" if value is None else repr(value)
+    return "not set" if value is None else quoted(value)

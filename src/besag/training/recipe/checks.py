@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 import typing
 from typing import TYPE_CHECKING, Any
 
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 from besag.registry import refuse_unknown
 from besag.training.recipe import values
 from besag.training.recipe.values import Bounds
@@ -23,23 +24,28 @@ TOTALS = ("steps", "tokens", "minutes")  # how long a run is: exactly one of the
 
 SHARE, SOME_SHARE = Bounds(0, 1), Bounds(0, 1, low_open=True)
 BELOW_ONE = Bounds(0, 1, high_open=True)
-POSITIVE, COUNT, NOT_NEGATIVE = Bounds(0, low_open=True), Bounds(1), Bounds(0)
+FACTOR, WEIGHT = Bounds(0, 10**6, low_open=True), Bounds(0, 10**6)
+EVERY, FROM_ZERO = Bounds(1, 10**9), Bounds(0, 10**9)
+# Where a number must lie. Beyond the upper ends nothing could be run: what is larger is a slip of the pen, and would
+# be found out by a machine that runs out of memory, or never ends.
 BOUNDS = {
-    "data.held_out": BELOW_ONE, "data.max_length": Bounds(4), "data.batch_tokens": Bounds(4),
-    "tokenizer.size": Bounds(16),
+    "data.held_out": BELOW_ONE, "data.max_length": Bounds(4, 2**20), "data.batch_tokens": Bounds(4, 2**28),
+    "tokenizer.size": Bounds(16, 2**22),
     "masking.rate": SOME_SHARE, "masking.end_rate": SOME_SHARE, "masking.hold": BELOW_ONE, "masking.mask": SHARE,
-    "masking.random": SHARE, "masking.keep": SHARE, "masking.predict": SOME_SHARE, "masking.copies": COUNT,
-    "optimizer.lr": POSITIVE, "optimizer.matrix_lr": POSITIVE, "optimizer.weight_decay": NOT_NEGATIVE,
-    "optimizer.betas": BELOW_ONE, "optimizer.eps": POSITIVE, "optimizer.momentum": BELOW_ONE,
-    "optimizer.clip": NOT_NEGATIVE,
-    "schedule.steps": COUNT, "schedule.tokens": COUNT, "schedule.minutes": POSITIVE, "schedule.warmup": SHARE,
-    "schedule.decay": SHARE, "schedule.floor": SHARE,
-    "run.seed": NOT_NEGATIVE, "run.accumulate": COUNT, "run.ema": BELOW_ONE, "run.checkpoint_every": COUNT,
-    "run.keep": COUNT, "run.log_every": COUNT, "run.workers": NOT_NEGATIVE, "run.threads": COUNT,
-    "adapt.rank": COUNT, "adapt.alpha": POSITIVE, "adapt.task_weight": NOT_NEGATIVE,
-    "evaluation.every": NOT_NEGATIVE, "evaluation.rate": SOME_SHARE, "evaluation.sentences": NOT_NEGATIVE,
-    "evaluation.pairs_each": COUNT,
+    "masking.random": SHARE, "masking.keep": SHARE, "masking.predict": SOME_SHARE, "masking.copies": Bounds(1, 1000),
+    "optimizer.lr": FACTOR, "optimizer.matrix_lr": FACTOR, "optimizer.weight_decay": WEIGHT,
+    "optimizer.betas": BELOW_ONE, "optimizer.eps": FACTOR, "optimizer.momentum": BELOW_ONE,
+    "optimizer.clip": WEIGHT,
+    "schedule.steps": EVERY, "schedule.tokens": Bounds(1, 10**15), "schedule.minutes": Bounds(0, 10**7, low_open=True),
+    "schedule.warmup": SHARE, "schedule.decay": SHARE, "schedule.floor": SHARE,
+    "run.seed": Bounds(0, 2**47), "run.accumulate": Bounds(1, 2**16), "run.ema": BELOW_ONE,
+    "run.checkpoint_every": EVERY, "run.keep": EVERY, "run.log_every": EVERY, "run.workers": Bounds(0, 1024),
+    "run.threads": Bounds(1, 1024),
+    "adapt.rank": Bounds(1, 2**16), "adapt.alpha": FACTOR, "adapt.task_weight": WEIGHT,
+    "evaluation.every": FROM_ZERO, "evaluation.rate": SOME_SHARE, "evaluation.sentences": FROM_ZERO,
+    "evaluation.pairs_each": EVERY,
 }  # fmt: skip
+LAYERS, SETTING = 1000, 2**24  # the most layers of a network, and the largest number among its settings
 
 
 def check(recipe: Recipe, source: str) -> None:
@@ -72,7 +78,9 @@ def _check_data(recipe: Recipe) -> None:
     if not data.train and data.dataset is None:
         raise BesagError("data.train names no files: give files, globs or '-' for stdin, or the name of a data.dataset")
     if data.train and data.dataset is not None:
-        raise BesagError(f"data.train = {list(data.train)} and data.dataset = {data.dataset!r}: give one of the two")
+        raise BesagError(
+            f"data.train = {quoted(list(data.train))} and data.dataset = {quoted(data.dataset)}: give one of the two"
+        )
     if STDIN in data.train and recipe.tokenizer.path is None and recipe.model.start is None:
         raise BesagError(
             "data.train = '-' can be read only once, and a tokenizer would have to be trained on it first: name one in "
@@ -111,12 +119,17 @@ def _check_masking(recipe: Recipe) -> None:
             f"masking.per = {masking.per!r} says what is shown in one way, but with masking.mask = 1 all is shown as "
             "the mask: give masking.random or masking.keep a share, or leave per out"
         )
-    most = 1.0 if masking.rate_law in ("beta", "uniform") else max(masking.rate, masking.end_rate or 0.0)
+    most = _highest_rate(recipe)
     if masking.copies > 1 and masking.copies * most > 1 + 1e-9:
         raise BesagError(
             f"masking.copies = {masking.copies} with a rate of up to {most:g} hides {masking.copies * most:g} of each "
             "passage: the copies hide disjoint shares, so copies × rate can be at most 1"
         )
+
+
+def _highest_rate(recipe: Recipe) -> float:
+    masking = recipe.masking
+    return 1.0 if masking.rate_law in ("beta", "uniform") else max(masking.rate, masking.end_rate or 0.0)
 
 
 def law_defaults(name: str) -> dict[str, Any]:
@@ -143,7 +156,7 @@ def _check_law(recipe: Recipe) -> None:
     try:
         kind(**options)
     except TypeError as failure:
-        raise BesagError(f"masking.options {options} do not fit the law {name!r}: {failure}") from failure
+        raise BesagError(f"masking.options {quoted(options)} do not fit the law {name!r}: {failure}") from failure
     if kind.spanned and recipe.data.spans is None:
         raise BesagError(
             f"masking.law = {name!r} is about spans that are given with the text: name their field in data.spans"
@@ -173,6 +186,7 @@ def _check_objective(recipe: Recipe) -> None:
             f"masking.copies = {recipe.masking.copies} hides disjoint shares of each passage, but the objective "
             f"{name!r} hides tokens in its own way: set masking.copies = 1"
         )
+    _refuse_in_vain(recipe)
     for option in options:
         if option not in own:
             takes = f"it takes {', '.join(own)}" if own else "it takes no options"
@@ -187,15 +201,34 @@ def _check_objective(recipe: Recipe) -> None:
     _refuse_unfit("objective.options", options, typing.get_type_hints(constructor))
 
 
+def _refuse_in_vain(recipe: Recipe) -> None:
+    """An objective that could never do what it is for: it would be plain `mlm` under its name."""
+    from besag.training.objectives import OBJECTIVES
+
+    name, masking, kind = recipe.objective.name, recipe.masking, OBJECTIVES.find(recipe.objective.name)
+    hidden = _highest_rate(recipe) * recipe.data.max_length
+    if hidden <= kind.least_hidden - 1:
+        raise BesagError(
+            f"the objective {name!r} compares {kind.least_hidden} hidden places of a passage, but masking.rate = "
+            f"{masking.rate:g} of data.max_length = {recipe.data.max_length} tokens never hides so many: raise either"
+        )
+    if kind.mask_shown and masking.mask == 0:
+        raise BesagError(
+            f"the objective {name!r} is about places shown as the mask, and masking.mask = 0 shows none: give "
+            "masking.mask a share above 0"
+        )
+
+
 def _refuse_unfit(where: str, options: dict[str, Any], hints: dict[str, Any]) -> None:
     """Options of another type than the one that takes them says."""
     for name, value in options.items():
         if name in hints and not values.fits(value, hints[name]):
-            raise BesagError(f"{where}.{name} = {value!r}: {values.expected(hints[name])} is needed")
+            raise BesagError(f"{where}.{name} = {quoted(value)}: {values.expected(hints[name])} is needed")
 
 
 def _check_model(recipe: Recipe) -> None:
     model = recipe.model
+    _refuse_huge(model.config, "model.config")
     if model.start is not None:
         return  # its family, and whether it has these settings, is known when it is found
     from transformers import CONFIG_MAPPING
@@ -205,8 +238,28 @@ def _check_model(recipe: Recipe) -> None:
 
     if model.family not in MASKED:
         raise BesagError(
-            f"model.family = {model.family!r} is no model type of transformers that has a *ForMaskedLM."
+            f"model.family = {quoted(model.family)} is no model type of transformers that has a *ForMaskedLM."
             f"{nearest(model.family, MASKED)} There are: {', '.join(MASKED)}"
         )
     config = {key: value for key, value in model.config.items() if key != networks.MULTIPLE}
     networks.refuse_unknown(CONFIG_MAPPING[model.family], config)
+
+
+def _refuse_huge(value: Any, key: str) -> None:
+    """Settings of a network that no machine could hold, before anything is made of them."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            _refuse_huge(part, f"{key}.{name}")
+        return
+    if isinstance(value, list):
+        if len(value) > LAYERS:
+            raise BesagError(f"{key} has {len(value):,} entries: at most {LAYERS:,} are needed")
+        for part in value:
+            _refuse_huge(part, key)
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return
+    most = LAYERS if "layers" in key.rpartition(".")[2] else SETTING
+    if not (math.isfinite(value) if isinstance(value, float) else abs(value) <= most):
+        needed = "a finite number" if isinstance(value, float) else f"a whole number, at most {most:,},"
+        raise BesagError(f"{key} = {quoted(value)}: {needed} is needed")

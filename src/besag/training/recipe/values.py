@@ -6,6 +6,7 @@ Knows types and nested keys. Refuses to know what any key means.
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import tomllib
 import types
@@ -14,10 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 
 Key = tuple[str, ...]  # ("masking", "rate")
 REMOVED = object()  # an override without a value: the default again
+DEEPEST = 32  # tables and lists within one another; no setting of any network is nested so deep
+LARGEST = 10**9  # of a whole number that has no bounds of its own
 
 
 class Bounds(NamedTuple):
@@ -29,20 +32,29 @@ class Bounds(NamedTuple):
     high_open: bool = False
 
     def hold(self, value: float) -> bool:
+        """Is it there? What is not finite is nowhere."""
+        if isinstance(value, float) and not math.isfinite(value):
+            return False
         above = self.low is None or value > self.low or (value == self.low and not self.low_open)
         below = self.high is None or value < self.high or (value == self.high and not self.high_open)
         return above and below
 
     def __str__(self) -> str:
         if self.low is not None and self.high is not None:
-            out = [f"{end:g}" for end, is_open in ((self.low, self.low_open), (self.high, self.high_open)) if is_open]
-            return f" between {self.low:g} and {self.high:g}" + (f", not {' or '.join(out)} itself" if out else "")
+            out = [_said(end) for end, is_open in ((self.low, self.low_open), (self.high, self.high_open)) if is_open]
+            between = f" between {_said(self.low)} and {_said(self.high)}"
+            return between + (f", not {' or '.join(out)} itself" if out else "")
         if self.low is not None:
-            return f" above {self.low:g}" if self.low_open else f", {self.low:g} or more"
+            return f" above {_said(self.low)}" if self.low_open else f", {_said(self.low)} or more"
         return ""
 
 
+def _said(end: float) -> str:
+    return f"{end:,}" if isinstance(end, int) else f"{end:g}"
+
+
 ANYWHERE = Bounds()
+WHOLE = Bounds(-LARGEST, LARGEST)
 
 
 # ---- from a file to tables
@@ -64,8 +76,10 @@ def load(path: str | Path) -> dict[str, Any]:
         table = tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as failure:
         raise BesagError(f"{name} is not UTF-8: byte {failure.start} is {content[failure.start]:#04x}") from failure
-    except tomllib.TOMLDecodeError as failure:
-        raise BesagError(f"{name} is not TOML: {failure}") from failure
+    except (ValueError, RecursionError) as failure:  # ValueError: no TOML, or a whole number of thousands of digits
+        deep = isinstance(failure, RecursionError)
+        why = "not TOML that can be read: it is nested too deep" if deep else f"not TOML: {failure}"
+        raise BesagError(f"{name} is {why}") from (None if deep else failure)
     if not table:
         raise BesagError(f"{name} is empty: `besag train init` writes a recipe with every key")
     return table
@@ -73,16 +87,21 @@ def load(path: str | Path) -> dict[str, Any]:
 
 def override(text: str) -> tuple[Key, Any]:
     """A key and its value from "masking.rate=0.3"."""
+    if not isinstance(text, str):
+        raise BesagError(f"changes has {quoted(text)}: write 'section.key=value', such as 'masking.rate=0.3'")
     name, equals, value = text.partition("=")
     key = tuple(part.strip() for part in name.split("."))
     if not equals or len(key) < 2 or not all(key):
-        raise BesagError(f"--set {text!r}: write section.key=value, such as masking.rate=0.3")
+        raise BesagError(f"--set {quoted(text)}: write section.key=value, such as masking.rate=0.3")
     if not value.strip():
         return key, REMOVED
     try:
         read = tomllib.loads(f"value = {value}")
     except tomllib.TOMLDecodeError:
         return key, value.strip()
+    except (ValueError, RecursionError) as failure:
+        why = "it is nested too deep" if isinstance(failure, RecursionError) else str(failure)
+        raise BesagError(f"--set {quoted(text)}: {why}") from None
     found = read.get("value")
     simple = len(read) == 1 and isinstance(found, bool | int | float | str | list | dict)
     return key, found if simple else value.strip()
@@ -101,11 +120,45 @@ def put(table: dict[str, Any], given: Sequence[tuple[Key, Any]], *, one_of: Sequ
         for part in path[:-1]:
             place = place.setdefault(part, {})
             if not isinstance(place, dict):
-                raise BesagError(f"--set {'.'.join(path)}: {part} is {place!r}, which has no keys of its own")
+                raise BesagError(f"--set {'.'.join(path)}: {part} is {quoted(place)}, which has no keys of its own")
         if value is REMOVED:
             place.pop(path[-1], None)
         else:
             place[path[-1]] = value
+
+
+def copied(value: Any, source: str, key: str = "", depth: int = 0) -> Any:
+    """Tables, lists and what is in them, as TOML could have said it: nothing nested too deep, names and texts alone.
+
+    Everything that a recipe is made from passes here, so whatever comes after may walk through it without care.
+    """
+    if depth > DEEPEST:
+        raise BesagError(f"{source}: {key.split('.')[0]} is nested more than {DEEPEST} deep")
+    if isinstance(value, Mapping):
+        for name in value:
+            if not isinstance(name, str):
+                raise BesagError(f"{source}: {quoted(name)} is no name of a key{f' of {key}' if key else ''}")
+            _refuse_odd(name, source, key or "a name")
+        return {name: copied(part, source, f"{key}.{name}" if key else name, depth + 1) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [copied(part, source, key, depth + 1) for part in value]
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if isinstance(value, str):
+        _refuse_odd(value, source, key)
+    return value
+
+
+def _refuse_odd(text: str, source: str, key: str) -> None:
+    """Neither files nor systems take these."""
+    if "\0" in text:
+        raise BesagError(f"{source}: {key} = {quoted(text)} holds the character NUL, which no text and no path may")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BesagError(
+            f"{source}: {key} = {quoted(text)} holds half of a surrogate pair, which is no character"
+        ) from None
 
 
 # ---- from tables to dataclasses
@@ -119,7 +172,7 @@ def fill(kind: type[Any], table: Mapping[str, Any], source: str, bounds: Mapping
         if name not in hints:
             raise BesagError(_unknown(source, name, hints, kind))
         if not isinstance(content, Mapping):
-            raise BesagError(f"{source}: {name} = {_shown(content)}: a table is needed, [{name}] and its keys below it")
+            raise BesagError(f"{source}: {name} = {quoted(content)}: a table is needed, [{name}] and its keys below it")
         sections[name] = _section(hints[name], name, content, source, bounds)
     return kind(**sections)
 
@@ -131,12 +184,12 @@ def _section(kind: type[Any], section: str, table: Mapping[str, Any], source: st
         key = f"{section}.{name}"
         if name not in hints:
             guess = nearest(name, hints)
-            raise BesagError(f"{source}: there is no key {key!r}.{guess} [{section}] has {', '.join(hints)}")
+            raise BesagError(f"{source}: there is no key {quoted(key)}.{guess} [{section}] has {', '.join(hints)}")
         where = bounds.get(key, ANYWHERE)
         try:
             values[name] = _convert(value, hints[name], where)
         except _Unfit:
-            raise BesagError(f"{source}: {key} = {_shown(value)}: {expected(hints[name], where)} is needed") from None
+            raise BesagError(f"{source}: {key} = {quoted(value)}: {expected(hints[name], where)} is needed") from None
     return kind(**values)
 
 
@@ -150,7 +203,7 @@ def _convert(value: Any, hint: Any, bounds: Bounds) -> Any:
         [hint] = [part for part in typing.get_args(hint) if part is not type(None)]
         return None if value is None else _convert(value, hint, bounds)
     if origin is Literal:
-        if value not in typing.get_args(hint) or not isinstance(value, str):
+        if not isinstance(value, str) or value not in typing.get_args(hint):
             raise _Unfit
         return value
     if origin is tuple:
@@ -164,8 +217,11 @@ def _convert(value: Any, hint: Any, bounds: Bounds) -> Any:
         raise _Unfit
     if hint is bool or hint is str:
         return value
-    number = hint(value)
-    if number != number or not bounds.hold(number):  # nan lies nowhere
+    try:
+        number = hint(value)
+    except OverflowError:  # a whole number beyond every float
+        raise _Unfit from None
+    if not (WHOLE if hint is int and bounds is ANYWHERE else bounds).hold(number):
         raise _Unfit
     return number
 
@@ -216,13 +272,8 @@ def _unknown(source: str, name: str, sections: Mapping[str, Any], kind: type[Any
     """Of a top-level name that is no section: perhaps it is a key that stands outside its section."""
     homes = [section for section, part in typing.get_type_hints(kind).items() if name in typing.get_type_hints(part)]
     if homes:
-        return f"{source}: {name!r} stands outside its section: write it below [{'] or ['.join(homes)}]"
-    return f"{source}: there is no section {name!r}.{nearest(name, sections)} There are: {', '.join(sections)}"
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}…"
+        return f"{source}: {quoted(name)} stands outside its section: write it below [{'] or ['.join(homes)}]"
+    return f"{source}: there is no section {quoted(name)}.{nearest(name, sections)} There are: {', '.join(sections)}"
 
 
 # ---- from dataclasses to tables

@@ -32,6 +32,7 @@ from besag.training.network.encoder import Encoder
 from besag.training.objectives import OBJECTIVES
 from besag.training.objectives.objective import Objective
 from besag.training.recipe import Recipe
+from besag.training.run import memory
 from besag.training.run.ranks import Ranks
 from besag.vocabulary import Vocabulary
 
@@ -96,9 +97,13 @@ def build(recipe: Recipe, *, device: torch.device, ranks: Ranks | None = None, r
     """Everything a run needs, still on the CPU."""
     ranks = ranks or Ranks()
     precision = _precision(recipe.run.precision, device)
-    networks.check_shape(recipe)  # now, and not after a tokenizer was trained for it
+    sketch = networks.check_shape(recipe)  # now, and not after a tokenizer was trained for it
+    if sketch is not None:
+        memory.refuse_too_large(recipe, sketch, precision, device)
     vocabulary = _vocabulary(recipe, ranks, resume)
     model = networks.network(recipe, vocabulary)
+    if sketch is None:
+        memory.refuse_too_large(recipe, model, precision, device)
     with networks.seeded(recipe.run.seed + 2):
         model = adapt.adapt(model, recipe.adapt)
     ragged = _ragged(recipe, model, vocabulary, device, precision)
@@ -165,7 +170,7 @@ def _train_tokenizer(recipe: Recipe, folder: Path, resume: bool) -> None:
     made_from = json.dumps({**how, "sources": fingerprint(recipe.data)}, indent=1)
     note = folder / MADE_FROM
     if folder.exists():
-        if resume or (note.is_file() and note.read_text(encoding="utf-8") == made_from):
+        if note.is_file() and (resume or note.read_bytes() == made_from.encode()):
             return
         if not note.is_file() and any(folder.iterdir()):
             raise BesagError(

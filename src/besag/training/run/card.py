@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from besag import models
 from besag.files.whole import write_whole
+from besag.results.words import counted
 from besag.training.recipe import Recipe, to_toml
 from besag.training.recipe import checks as recipe_checks
 from besag.training.run.logs import duration
@@ -304,5 +305,5 @@ def hardware_words(device: str, processes: int = 1) -> str:
         words = "Apple GPU"
     else:
         threads = torch.get_num_threads()
-        words = f"CPU ({platform.machine()}), {threads} thread{'s' if threads > 1 else ''}"
+        words = f"CPU ({platform.machine()}), {counted(threads, 'thread')}"
     return f"{processes} × {words}" if processes > 1 else words

@@ -14,7 +14,8 @@ import os
 import random
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from besag.checks import is_whole
 from besag.errors import BesagError
 
 FORMAT = 1
@@ -39,8 +41,24 @@ class Checkpoint:
         return int(self.meta["step"])
 
     def read(self) -> dict[str, Any]:
-        state: dict[str, Any] = torch.load(self.folder / STATE, map_location="cpu", weights_only=True)
+        try:
+            state: dict[str, Any] = torch.load(self.folder / STATE, map_location="cpu", weights_only=True)
+        except Exception as problem:  # torch, zip files and pickles have each their own
+            raise BesagError(f"the checkpoint {str(self.folder)!r} cannot be read: {_why(problem)}") from problem
         return state
+
+    @contextmanager
+    def fitting(self) -> Iterator[None]:
+        """What is taken from it in here must fit what was built."""
+        try:
+            yield
+        except (RuntimeError, ValueError, KeyError, TypeError, AttributeError) as problem:
+            if isinstance(problem, BesagError):
+                raise
+            raise BesagError(
+                f"the checkpoint {str(self.folder)!r} does not fit the network of this recipe ({_why(problem)}): it "
+                "was written by another one, or by another besag. Begin a new run in another folder (run.output)"
+            ) from problem
 
 
 class Checkpoints:
@@ -148,7 +166,9 @@ def _whole(path: Path) -> dict[str, Any] | None:
         meta = json.loads((path / META).read_text())
         if meta["format"] != FORMAT or _checksum(path / STATE) != meta["state"]:
             return None
-    except (OSError, ValueError, KeyError, TypeError):
+        if not is_whole(meta["step"], 0):
+            return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return dict(meta)
 

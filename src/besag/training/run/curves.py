@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from besag.arrays import Floats
-from besag.errors import BesagError, require
+from besag.errors import BesagError, quoted, require
 from besag.files.whole import whole
 from besag.training.run import logs
 
@@ -169,6 +169,16 @@ def _words(key: str) -> str:
 
 
 # ---- where it goes
+
+
+def check_format(path: str | Path) -> None:
+    """Is the ending of a name that of a picture? Asked before anything is drawn."""
+    known = require("matplotlib.figure", extra="plot").Figure().canvas.get_supported_filetypes()
+    ending = Path(path).suffix.lower().lstrip(".")
+    if ending not in known:
+        raise BesagError(
+            f"{quoted(str(path))} is no picture: its name must end in {', '.join(f'.{one}' for one in known)}"
+        )
 
 
 def save(figure: Figure, path: str | Path) -> None:

@@ -5,7 +5,6 @@ Written under a temporary name and renamed when whole. Whoever calls it has put 
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from safetensors import SafetensorError
 from besag.conditionals import checkpoint as saved
 from besag.conditionals import tilt
 from besag.errors import BesagError
+from besag.files.folders import whole_folder
 from besag.training.data.cache import Cache, tokenizer_digest
 from besag.training.network import adapt
 from besag.training.run import card
@@ -33,55 +33,63 @@ def export(
     command: str = "",
     curves: Path | None = None,
 ) -> None:
-    draft = folder.with_name(f".{folder.name}.unfinished")
-    shutil.rmtree(draft, ignore_errors=True)
     try:
-        trained, total = _counted(built.model)
-        model = adapt.finish(built.model)
-        with saved.quiet():
-            model.save_pretrained(draft)
-            save_whole(built.vocabulary.tokenizer, draft)
-        objective: Any = built.objective
-        rate = min(1.0, built.mean_rate(progress.share) * built.recipe.masking.copies)  # over all copies of a passage
-        law = built.masking.law
-        log_pi = law.tilt(rate) if objective.masks else None
-        if log_pi is not None:
-            tilt.save_tilt(draft, log_pi, law.name)
-        if hasattr(objective, "save_extras"):
-            objective.save_extras(draft)
-        facts = card.Facts(
-            architecture=type(model).__name__,
-            parameters=model.num_parameters(),
-            trained=trained if trained < total else None,
-            vocabulary=built.vocabulary.size,
-            tokenizer_sha256=tokenizer_digest(built.vocabulary),
-            sources=_sources(built.train),
-            held_out=_sources(built.valid),
-            train_tokens=None if built.train is None else len(built.train.tokens),
-            train_sha256=_digest(built.train),
-            held_out_sha256=_digest(built.valid),
-            steps=progress.step,
-            tokens=progress.tokens,
-            seconds=progress.seconds,
-            purpose=objective.purpose,
-            masks=objective.masks,
-            tilted=log_pi is not None,
-            tilt_file=None if log_pi is None else tilt.FILE,
-            tilt_rate=None if log_pi is None else rate,
-            hardware=card.hardware_words(str(built.device), processes),
-            command=command or None,
-            metrics=metrics,
-        )
-        card.write(draft, built.recipe, facts, curves=curves)
-        shutil.rmtree(folder, ignore_errors=True)
-        draft.rename(folder)
+        with whole_folder(folder) as draft:
+            _write(draft, built, progress, metrics, processes, command, curves)
     except (OSError, SafetensorError, BesagError) as problem:
-        shutil.rmtree(draft, ignore_errors=True)
         why = getattr(problem, "strerror", None) or problem
         raise BesagError(
             f"the model could not be written to {str(folder)!r}: {why}. The last checkpoint is whole: make room "
             "and go on with --resume"
         ) from problem
+
+
+def _write(
+    draft: Path,
+    built: Built,
+    progress: Progress,
+    metrics: Mapping[str, float],
+    processes: int,
+    command: str,
+    curves: Path | None,
+) -> None:
+    trained, total = _counted(built.model)
+    model = adapt.finish(built.model)
+    with saved.quiet():
+        model.save_pretrained(draft)
+        save_whole(built.vocabulary.tokenizer, draft)
+    objective: Any = built.objective
+    rate = min(1.0, built.mean_rate(progress.share) * built.recipe.masking.copies)  # over all copies of a passage
+    law = built.masking.law
+    log_pi = law.tilt(rate) if objective.masks else None
+    if log_pi is not None:
+        tilt.save_tilt(draft, log_pi, law.name)
+    if hasattr(objective, "save_extras"):
+        objective.save_extras(draft)
+    facts = card.Facts(
+        architecture=type(model).__name__,
+        parameters=model.num_parameters(),
+        trained=trained if trained < total else None,
+        vocabulary=built.vocabulary.size,
+        tokenizer_sha256=tokenizer_digest(built.vocabulary),
+        sources=_sources(built.train),
+        held_out=_sources(built.valid),
+        train_tokens=None if built.train is None else len(built.train.tokens),
+        train_sha256=_digest(built.train),
+        held_out_sha256=_digest(built.valid),
+        steps=progress.step,
+        tokens=progress.tokens,
+        seconds=progress.seconds,
+        purpose=objective.purpose,
+        masks=objective.masks,
+        tilted=log_pi is not None,
+        tilt_file=None if log_pi is None else tilt.FILE,
+        tilt_rate=None if log_pi is None else rate,
+        hardware=card.hardware_words(str(built.device), processes),
+        command=command or None,
+        metrics=metrics,
+    )
+    card.write(draft, built.recipe, facts, curves=curves)
 
 
 def _counted(model: Any) -> tuple[int, int]:

@@ -1,8 +1,9 @@
 """What a run writes down while it goes: OUTPUT/log.jsonl, TensorBoard's files, a progress bar.
 
 One JSON object a line and a logged step, appended and never changed, so that a killed run leaves at most one torn line.
-A resumed run cuts that line off, and every line after the checkpoint it goes on from. Numbers that are not finite are
-written as null, which is JSON; `read` gives them back as nan.
+A resumed run cuts that line off, and every line after the checkpoint it goes on from; what it will evaluate anew at
+that step, too, so that a run killed between its last evaluation and its end tells it once. Numbers that are not finite
+are written as null, which is JSON; `read` gives them back as nan.
 
 A run uses it so (on one process; the others need no log):
 
@@ -30,7 +31,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from besag.errors import BesagError
+from besag.checks import is_number
+from besag.errors import BesagError, quoted
 from besag.files.whole import whole
 from besag.training.recipe import checks as recipe_checks
 from besag.training.run import claim
@@ -52,6 +54,7 @@ class Log:
         folder: str | Path,
         *,
         step: int = 0,
+        evaluates: bool = False,
         progress: Progress | None = None,
         live: Callable[[Path], object] | None = None,
         tensorboard: bool = True,
@@ -61,7 +64,7 @@ class Log:
         self._progress, self._live = progress, live
         with self._writing():
             self.folder.mkdir(parents=True, exist_ok=True)
-            mend(self.path, step)
+            mend(self.path, step, evaluates)
             # without a buffer: what a full disk does not take is told at once, and not when the file is closed
             self._file: IO[bytes] = open(self.path, "ab", buffering=0)  # noqa: SIM115 (closed by `close`)
         self._board = _board(self.folder / BOARD, step) if tensorboard else None
@@ -74,17 +77,22 @@ class Log:
         step: int = 0,
         tokens: int = 0,
         seconds: float = 0.0,
+        evaluates: bool = False,
         quiet: bool = False,
         tensorboard: bool = True,
     ) -> Log:
-        """The log of a recipe's run, in its output folder, from a checkpoint (or the start) on."""
+        """The log of a recipe's run, in its output folder, from a checkpoint (or the start) on.
+
+        `evaluates`: the run will evaluate at that very step, before any other.
+        """
         from besag.training.run.curves import Live
 
         kind, total = recipe_checks.total(recipe)
         done = {"steps": step, "tokens": tokens, "minutes": seconds / 60}[kind]
         progress = None if quiet else Progress(kind, total, done)
         live = Live() if recipe.run.plot else None
-        return cls(recipe.run.output, step=step, progress=progress, live=live, tensorboard=tensorboard)
+        folder = recipe.run.output
+        return cls(folder, step=step, evaluates=evaluates, progress=progress, live=live, tensorboard=tensorboard)
 
     def advance(self, step: int, tokens: int, seconds: float, loss: float | None = None) -> None:
         """A step is done. `loss` may be left out: to ask a GPU for it at every step would make it wait."""
@@ -190,43 +198,55 @@ class _Board:
 # ---- the file
 
 
-def mend(path: Path, step: int) -> None:
-    """Cut a torn last line off, and all lines after `step`; the file is replaced as a whole or not at all."""
+def mend(path: Path, step: int, evaluates: bool = False) -> None:
+    """Cut a torn last line off, and all lines after `step`; the file is replaced as a whole or not at all.
+
+    `evaluates`: the evaluation of that step goes as well, for it is made anew.
+    """
     if not path.exists():
         return
     content = path.read_bytes()
-    kept = b"".join(line for line in content.splitlines(keepends=True) if _step(line, path) <= step)
+    kept = b"".join(line for line in content.splitlines(keepends=True) if _stays(_row(line, path), step, evaluates))
     if kept == content:
         return
     with whole(path) as draft:
         draft.write_bytes(kept)
 
 
-def _step(line: bytes, path: Path) -> float:
-    """The step of a line; a line without an end is torn, and later than everything."""
+def _stays(row: dict[str, float], step: int, evaluates: bool) -> bool:
+    return row["step"] < step or (row["step"] == step and not (evaluates and is_evaluation(row)))
+
+
+def is_evaluation(row: Mapping[str, float]) -> bool:
+    """Did somebody look at the network, or does the line tell of training?"""
+    return "loss" not in row
+
+
+def _row(line: bytes, path: Path) -> dict[str, float]:
+    """The numbers of a line; null is nan. A line without an end is torn, and later than everything."""
     if not line.endswith(b"\n"):
-        return math.inf
+        return {"step": math.inf}
     try:
-        return float(json.loads(line)["step"])
-    except (ValueError, TypeError, KeyError) as failure:
-        raise BesagError(f"{path} holds a line that is none of a log: {line[:60]!r}") from failure
+        said = json.loads(line)
+        row = {name: math.nan if value is None else value for name, value in said.items()}
+        if all(is_number(value) for value in row.values()) and math.isfinite(row["step"]):
+            return row
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+        pass  # whatever it is
+    raise BesagError(f"{path} holds a line that is none of a log: {quoted(line[:60])}")
 
 
 def read(folder: str | Path) -> list[dict[str, float]]:
     """The lines of a run's log, given its folder or the file; null is nan, and a torn last line is passed over."""
     path = Path(folder)
-    path = path / NAME if path.is_dir() else path
     try:
+        path = path / NAME if path.is_dir() else path
         content = path.read_bytes()
-    except OSError as failure:
-        raise BesagError(f"{str(folder)!r} is no run: {path} cannot be read ({failure.strerror})") from failure
-    return list(_rows(content, path))
-
-
-def _rows(content: bytes, path: Path) -> Iterator[dict[str, float]]:
-    for line in content.splitlines(keepends=True):
-        if _step(line, path) < math.inf:
-            yield {name: math.nan if value is None else value for name, value in json.loads(line).items()}
+    except (OSError, ValueError) as failure:  # ValueError: NUL in a name
+        why = getattr(failure, "strerror", None) or failure
+        raise BesagError(f"{quoted(str(folder))} is no run: {quoted(str(path))} cannot be read ({why})") from failure
+    rows = (_row(line, path) for line in content.splitlines(keepends=True))
+    return [row for row in rows if row["step"] < math.inf]
 
 
 # ---- the bar

@@ -37,6 +37,7 @@ class TrainingResult:
     metrics: dict[str, float] = field(default_factory=dict)  # the last of each number in the log
     finished: bool = True  # False: it was stopped before its end, and can be resumed
     step: int = 0
+    signal: int | None = None  # that stopped it: 2 is Ctrl-C, 15 SIGTERM
 
     @property
     def model(self) -> Path:
@@ -95,7 +96,7 @@ class _Run:
 
         self.ranks = Ranks()
         start = self._begin(resume)
-        if start is not None and start.meta["over"] == list(recipe_checks.total(self.recipe)) and self._has_model():
+        if start is not None and start.meta.get("over") == list(recipe_checks.total(self.recipe)) and self._has_model():
             metrics = {name: number for row in logs.read(self.folder) for name, number in row.items()}
             return TrainingResult(self.folder, metrics, True, start.step)
         self.built = build(self.recipe, device=device, ranks=self.ranks, resume=start is not None)
@@ -109,9 +110,14 @@ class _Run:
         self.log = None
         if self.ranks.first:
             self.log = logs.Log.begin(
-                self.recipe, step=progress.step, tokens=progress.tokens, seconds=progress.seconds, quiet=self.quiet
-            )
+                self.recipe, step=progress.step, tokens=progress.tokens, seconds=progress.seconds, quiet=self.quiet,
+                evaluates=progress.finished and self.monitor is not None,
+            )  # fmt: skip
+            before = logs.read(self.folder) if start is not None else []
+            self.metrics = {name: number for row in before for name, number in row.items()}
         try:
+            if start is not None and self._owes_evaluation(logs):
+                self._evaluate()
             if not progress.finished:
                 self.loop.train()
             if self.loop.finished:
@@ -120,6 +126,16 @@ class _Run:
             if self.log is not None:
                 self.log.close()
         return TrainingResult(self.folder, self.metrics, self.loop.finished, progress.step)
+
+    def _owes_evaluation(self, logs: Any) -> bool:
+        """Was the run stopped at a step that it would have evaluated at, before it did?"""
+        every, progress = self.recipe.evaluation.every, self.loop.progress
+        if self.monitor is None or not every or progress.finished or progress.step % every:
+            return False
+        done = self.ranks.first and any(
+            row["step"] == progress.step and logs.is_evaluation(row) for row in logs.read(self.folder)
+        )
+        return not self.ranks.of_first(done)
 
     # ---- the output folder
 
@@ -144,7 +160,9 @@ class _Run:
             before = recipes.read(written)
             recipes.refuse_changes(before, self.recipe, also=("run.accumulate",))
             if start is not None:
-                self._refuse_other_steps(before.run.accumulate, int(start.meta["processes"]))
+                with start.fitting():
+                    processes = int(start.meta["processes"])
+                self._refuse_other_steps(before.run.accumulate, processes)
             else:
                 warnings.warn(f"there is no checkpoint in {str(self.folder)!r} yet: the run begins anew", stacklevel=2)
         else:
@@ -165,7 +183,7 @@ class _Run:
             )
 
     def _refuse_other_text(self, start: Checkpoint | None) -> None:
-        if start is not None and start.meta["text"] != self._text():
+        if start is not None and start.meta.get("text") != self._text():
             raise BesagError(
                 f"the text in {', '.join(self.recipe.data.train) or self.recipe.data.dataset} is not what it was when "
                 f"this run began: bring the old one back, or begin a new run in another folder (run.output)"

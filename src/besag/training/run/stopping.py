@@ -1,43 +1,62 @@
-"""Ctrl-C while a network is trained: the step is finished and a checkpoint written, before anything ends.
+"""Ctrl-C or SIGTERM while a network is trained: the step is finished and a checkpoint written, before anything ends.
 
 Knows signals. Refuses to know what is running: a run asks `stop()` at every step.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)  # the second is how services and clusters end a process
 
 
 class Stop:
-    """Ctrl-C during training: end after this step. Before training begins, and the second time, it ends at once."""
+    """A signal during training: end after this step. Before training begins, and the second time, it ends at once."""
 
     def __init__(self) -> None:
-        self._training = self._asked = False
+        self.signal: int | None = None  # that ended the training
+        self.before: dict[int, Any] = {}  # who took the signals
+        self._training, self._process = False, os.getpid()
 
     def __call__(self) -> bool:
         self._training = True
-        return self._asked
+        return self.signal is not None
 
     def arrived(self, number: int, frame: object) -> None:
-        if not self._training or self._asked:
-            raise KeyboardInterrupt
-        self._asked = True
+        if os.getpid() != self._process or not self._training or self.signal is not None:
+            self._at_once(number, frame)
+            return
+        self.signal = number
         print("\nending after this step, with a checkpoint (Ctrl-C again: at once)", file=sys.stderr)
+
+    def _at_once(self, number: int, frame: object) -> None:
+        """As if nobody had waited for the signal here, in this process or in one that was split off from it."""
+        before = self.before.get(number, signal.default_int_handler)
+        if callable(before):
+            before(number, frame)
+            return
+        signal.signal(number, before)
+        signal.raise_signal(number)
 
 
 @contextmanager
 def stoppable() -> Iterator[Stop]:
-    """Ctrl-C is taken by a `Stop` for as long as this lasts."""
+    """Ctrl-C and SIGTERM are taken by a `Stop` for as long as this lasts; what was ignored stays so."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():  # signals reach the main thread only
         yield stop
         return
-    before = signal.signal(signal.SIGINT, stop.arrived)
+    for one in SIGNALS:
+        if signal.getsignal(one) not in (signal.SIG_IGN, None):
+            stop.before[one] = signal.signal(one, stop.arrived)
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in stop.before.items():
+            signal.signal(number, handler)

@@ -88,10 +88,12 @@ class Loop(Trainer):  # type: ignore[misc]
         self.recipe, self.built, self.hooks, self.ranks = recipe, built, hooks, ranks
         self.progress = Progress(recipe)
         self._start: dict[str, Any] | None = None
+        self._checkpoint: Any = start
         if start is not None:
             self._start = start.read()
-            self.progress.restore(self._start["progress"])
-            built.objective.load_state_dict(self._start["objective"])
+            with start.fitting():
+                self.progress.restore(self._start["progress"])
+                built.objective.load_state_dict(self._start["objective"])
         super().__init__(model=built.objective, args=arguments(recipe, folder, built.device, self.progress.max_steps))
         self.remove_callback(transformers.PrinterCallback)
         self.add_callback(_Flow(self))
@@ -239,6 +241,10 @@ class Loop(Trainer):  # type: ignore[misc]
             return
         saved, self._start = self._start, None
         self.state.global_step = self.progress.step
+        with self._checkpoint.fitting():
+            self._restore(saved)
+
+    def _restore(self, saved: dict[str, Any]) -> None:
         self.optimizer.load_state_dict(saved["optimizer"])
         if self.adaptive is not None:
             self.adaptive.restore({name: value.numpy() for name, value in saved["law"].items()})
@@ -336,7 +342,8 @@ class _Flow(Callback):  # type: ignore[misc]
         step = loop.progress.step
         over = loop.progress.finished or loop.stopped
         control.should_training_stop = over
-        control.should_log = step % run.log_every == 0 or over
+        # a run that was stopped logs, and evaluates when it goes on, as one that was not: nothing tells them apart
+        control.should_log = step % run.log_every == 0 or loop.progress.finished
         control.should_evaluate = bool(every) and step % every == 0 and not over
         control.should_save = step % run.checkpoint_every == 0 or over
         return control

@@ -31,7 +31,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from besag import noise
-from besag.errors import BesagError, nearest
+from besag.checks import is_number, whole_number
+from besag.errors import BesagError, nearest, quoted
 from besag.noise import TokenizerTraining
 from besag.training.tokenizer import unigram
 
@@ -45,6 +46,7 @@ SPACES = "\t\n\x0b\x0c\r\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u300
 QUOTES = {**dict.fromkeys("\u201c\u201d\u201e", '"'), **dict.fromkeys("\u2018\u2019\u201a", "'")}  # “ ” „ and single
 INSIDE = 0xF0000  # private characters, which stand for letters inside of a word while WordPiece is learnt
 DRAWN = 4096  # lines whose numbers are drawn at a time
+LARGEST = 2**22  # tokens of a vocabulary
 REPEATED = 10_000  # copies of a word handed to the trainer at a time
 
 
@@ -61,8 +63,12 @@ class Layout:
 
     def __post_init__(self) -> None:
         for name, value, known in (("kind", self.kind, KINDS), ("form", self.form, ("nfc", "nfkc"))):
-            if value not in known:
-                raise BesagError(f"{name}={value!r}: one of {', '.join(known)}.{nearest(str(value), known)}")
+            if not isinstance(value, str) or value not in known:
+                guess = nearest(value, known) if isinstance(value, str) else ""
+                raise BesagError(f"{name}={quoted(value)}: one of {', '.join(known)}.{guess}")
+        for name in ("cased", "digits", "byte_fallback", "plain_quotes"):
+            if not isinstance(getattr(self, name), bool):
+                raise BesagError(f"{name}={quoted(getattr(self, name))}: give True or False")
 
     @property
     def letters_are_bytes(self) -> bool:
@@ -146,8 +152,14 @@ def train_tokenizer(
         ['▁the', '▁cats']
     """
     layout = Layout(kind, cased, digits, byte_fallback, form, plain_quotes)
-    if not 0 < coverage <= 1:
-        raise BesagError(f"coverage={coverage}: a share of the text's characters, above 0 and at most 1")
+    if not is_number(coverage) or not 0 < coverage <= 1:
+        raise BesagError(f"coverage={quoted(coverage)}: a share of the text's characters, above 0 and at most 1")
+    whole_number(size, "size", most=LARGEST)
+    whole_number(seed, "seed", least=-(2**63), most=2**63)
+    if max_length is not None:
+        whole_number(max_length, "max_length", most=2**31)
+    if sample is not None:
+        whole_number(sample, "sample", right="how many bytes of text to learn from, at least 1", most=2**40)
     words = count_words(_sampled(texts, sample, seed) if sample is not None else _lines(texts), layout)
     if not any(word.strip("▁Ġ") for word in words):
         raise BesagError("there is no text to learn a vocabulary from")
@@ -168,7 +180,11 @@ def train_tokenizer(
 def _lines(texts: Iterable[str]) -> Iterator[str]:
     if isinstance(texts, str):
         raise BesagError(f"expected texts, got one text: write [{texts[:40]!r}]")
+    if not isinstance(texts, Iterable):
+        raise BesagError(f"texts={quoted(texts)}: give a list of texts, or any iterable")
     for text in texts:
+        if not isinstance(text, str):
+            raise BesagError(f"texts has {quoted(text)}, which is no text")
         yield from text.splitlines()
 
 
@@ -177,8 +193,6 @@ def _sampled(texts: Iterable[str], sample: int, seed: int) -> list[str]:
 
     One pass, in memory of the order of `sample`; a line's number does not depend on the others.
     """
-    if sample < 1:
-        raise BesagError(f"sample={sample}: how many bytes of text to learn from, at least 1")
     kept: list[tuple[float, int, str]] = []  # a heap, the largest number first
     total = 0
     lines = enumerate(_lines(texts))

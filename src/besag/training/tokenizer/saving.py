@@ -9,28 +9,42 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
+from besag.files.folders import let_others_read, whole_folder
 
 
 def save_whole(tokenizer: Any, folder: str | Path, notes: Mapping[str, str] | None = None) -> None:
-    """Write the tokenizer, and `notes` (text by file name) beside it. Other files in the folder stay as they are."""
-    named, folder = str(folder), Path(folder).absolute()
-    draft = folder.with_name(f".{folder.name}.unfinished")
+    """Write the tokenizer, and `notes` (text by file name) beside it. Other files in the folder stay as they are.
+
+    A new folder is there with everything in it or not at all. Where it holds other files, each file is replaced as a
+    whole, the notes last: whoever finds them finds all.
+    """
+    place, notes = Path(folder), notes or {}
     try:
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
-        tokenizer.save_pretrained(str(draft))
-        _forget_where(draft / "tokenizer_config.json")
-        for name, text in (notes or {}).items():
-            (draft / name).write_text(text, encoding="utf-8")
-        folder.mkdir(exist_ok=True)
-        for file in sorted(draft.iterdir()):
-            os.replace(file, folder / file.name)
+        if not place.is_dir() or not any(place.iterdir()):
+            with whole_folder(place) as draft:
+                _write(tokenizer, draft, notes)
+            return
+        draft = place.absolute().with_name(f".{place.absolute().name}.unfinished")
+        try:
+            shutil.rmtree(draft, ignore_errors=True)
+            draft.mkdir()
+            _write(tokenizer, draft, notes)
+            let_others_read(draft)
+            for file in sorted(draft.iterdir(), key=lambda one: (one.name in notes, one.name)):
+                os.replace(file, place / file.name)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
     except Exception as problem:  # tokenizers has no error of its own for a disk that is full
         why = getattr(problem, "strerror", None) or str(problem).strip().split("\n")[0]
-        raise BesagError(f"the tokenizer could not be written to {named!r}: {why}") from problem
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        raise BesagError(f"the tokenizer could not be written to {quoted(str(folder))}: {why}") from problem
+
+
+def _write(tokenizer: Any, folder: Path, notes: Mapping[str, str]) -> None:
+    tokenizer.save_pretrained(str(folder))
+    _forget_where(folder / "tokenizer_config.json")
+    for name, text in notes.items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def _forget_where(file: Path) -> None:

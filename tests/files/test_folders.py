@@ -1,0 +1,57 @@
+"""A folder is there whole or not at all, and others may read what is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from besag.files.folders import whole_folder
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(one.name for one in folder.iterdir())
+
+
+def test_a_new_folder_takes_the_place_of_the_old_one_as_a_whole(tmp_path: Path) -> None:
+    for content in ("old", "new"):
+        with whole_folder(tmp_path / "model") as draft:
+            (draft / content).write_text(content)
+            assert names(tmp_path / "model") == ["old"] if content == "new" else not (tmp_path / "model").exists()
+    assert names(tmp_path / "model") == ["new"]
+    assert names(tmp_path) == ["model"]
+
+
+def test_what_fails_leaves_the_old_folder_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "old").touch()
+
+    def fill() -> None:
+        with whole_folder(tmp_path / "model") as draft:
+            (draft / "new").touch()
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        fill()
+    assert names(tmp_path) == ["model"]
+    assert names(tmp_path / "model") == ["old"]
+
+
+def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
+    for left in (".model.unfinished", ".model.old"):
+        (tmp_path / left).mkdir()
+        (tmp_path / left / "torn").touch()
+    with whole_folder(tmp_path / "model") as draft:
+        assert names(draft) == []
+    assert names(tmp_path) == ["model"]
+
+
+def test_files_for_the_owner_alone_become_as_others_are(tmp_path: Path) -> None:
+    usual = tmp_path / "usual"
+    usual.touch()
+    with whole_folder(tmp_path / "model") as draft:
+        (draft / "inner").mkdir()
+        for file in (draft / "weights", draft / "inner" / "weights"):
+            file.touch(mode=0o600)
+    modes = {file.stat().st_mode for file in (tmp_path / "model").rglob("weights")}
+    assert modes == {usual.stat().st_mode}
