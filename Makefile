@@ -6,7 +6,7 @@ PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow gpu lint bench docs wheel clean
+.PHONY: help demo test slow fuzz gpu lint bench docs wheel clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ test: $(VENV)/.ready ## the tests, but for the slow ones
 
 slow: $(VENV)/.ready ## the slow tests
 	$(RUN)/python -m pytest -n $(WORKERS) -m slow
+
+fuzz: $(VENV)/.ready ## 20,000 hostile command lines and 5,000 calls; half an hour (FUZZ_SEED=1 for others)
+	PYTHONPATH=. $(RUN)/python -m tests.fuzz
 
 gpu: $(VENV)/.ready ## the tests that need CUDA or Triton
 	$(RUN)/python -m pytest -m gpu

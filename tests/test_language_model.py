@@ -167,9 +167,9 @@ def test_one_token_options_given_the_rest_share_one_pass():
         ("s0 s1", ["s0"], {}, "needs exactly one slot"),
         ("{} s1 {}", ["s0"], {}, "needs exactly one slot"),
         ("{}", [], {}, "list of options"),
-        ("{}", "s0", {}, "list of options"),
+        ("{}", "s0", {}, "options='s0': give a list of texts"),
         ("{}", ["s0"], {"of": "sentense"}, "Did you mean 'sentence'"),
-        ("{}", ["s0"], {"reduction": "none"}, "by 'sum' or 'mean'"),
+        ("{}", ["s0"], {"reduction": "none"}, "reduction='none': give 'sum' or 'mean'"),
         ("s1 {}", ["s0", ""], {"of": "option"}, "option '' cannot be scored"),
     ],
 )

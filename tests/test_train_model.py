@@ -74,7 +74,7 @@ def test_a_table_is_left_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("source", "changes", "said"),
     [
-        (3, (), "3 is no recipe: give a file"),
+        (3, (), "recipe=3: give a Recipe or a text or a path"),
         ({"schedule": {"steps": 3}}, "schedule.steps=4", "give a list"),
         ({"schedule": {"step": 3}}, (), "there is no key 'schedule.step'. Did you mean 'steps'?"),
         ("nowhere.toml", (), "there is no recipe 'nowhere.toml'"),

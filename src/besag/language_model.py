@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import torch
 
 from besag import models
+from besag.checks import checked
 from besag.conditionals.contract import Conditionals
 from besag.engine import Engine, Idle
 from besag.results.words import dtype_name
@@ -42,6 +43,7 @@ if TYPE_CHECKING:  # a room is entered with the first verb that needs it: scorin
     from besag.vocabulary import WordPolicy
 
 
+@checked
 def load(
     model: str | Path | tuple[Any, Any] | Conditionals | None = None,
     *,
@@ -106,6 +108,7 @@ def load(
 class LanguageModel:
     """Everything one model can be asked. `model` and `tokenizer` are the ones it was built from."""
 
+    @checked
     def __init__(
         self, conditionals: Conditionals, *, batch_tokens: int | None = None, progress: bool | None = None
     ) -> None:
@@ -130,6 +133,7 @@ class LanguageModel:
     @overload
     def score(self, texts: Iterable[str | Idle], method: str | Method = ..., **options: Any) -> Iterator[Score]: ...
 
+    @checked
     def score(
         self,
         texts: str | Iterable[str | Idle],
@@ -179,6 +183,7 @@ class LanguageModel:
             rank=rank, entropy=entropy, lengths=lengths, strict=strict, **options,
         )  # fmt: skip
 
+    @checked
     def length_model(self, texts: Iterable[str]) -> LengthModel:
         """p(n), the law of how many tokens a text has, fitted to texts.
 
@@ -195,6 +200,7 @@ class LanguageModel:
         """
         return length_model(self.conditionals, texts)
 
+    @checked
     def choose(
         self,
         text: str,
@@ -237,6 +243,7 @@ class LanguageModel:
         self, texts: Iterable[str | Idle], candidates: Named | None = ..., **options: Any
     ) -> Iterator[Marginals]: ...
 
+    @checked
     def marginals(
         self,
         texts: str | Iterable[str | Idle],
@@ -272,6 +279,7 @@ class LanguageModel:
 
     # ---- several places at once
 
+    @checked
     def joint(
         self,
         text: str,
@@ -311,6 +319,7 @@ class LanguageModel:
         places = find(self.vocabulary, text, positions, self.conditionals.max_length, gold=gold)
         return joint(self.engine, places, method, outcomes=outcomes, candidates=candidates, **options)
 
+    @checked
     def fill(self, text: str, k: int = 5, method: str = "ag", **options: Any) -> Fill:
         """The k likeliest fillings of all masks of a text, taken together: not each mask for itself.
 
@@ -337,6 +346,7 @@ class LanguageModel:
 
     # ---- writing
 
+    @checked
     def sample(
         self,
         text: str | None = None,
@@ -395,6 +405,7 @@ class LanguageModel:
             record=record, resume=resume, watch=watch, **options,
         )  # fmt: skip
 
+    @checked
     def solve(self, text: str | int, constraints: Sequence[Constraint], **options: Any) -> Solutions:
         """Fill the masks of a text, or so many places from nothing, so that all constraints hold; or say that none can.
 
@@ -415,6 +426,7 @@ class LanguageModel:
 
         return solve(self.engine, text, constraints, **options)
 
+    @checked
     def augment(self, texts: str | Sequence[str], **options: Any) -> Augmentation:
         """Copies of texts in which some words are others, as similar to the original as `similarity` asks for.
 
@@ -434,6 +446,7 @@ class LanguageModel:
 
         return augment(self.engine, texts, **options)
 
+    @checked
     def edit(self, text: str, changes: Changes, **options: Any) -> Edited:
         """Replace words of a text, or hide them, and let the rest follow with the noise of the text itself.
 
@@ -455,6 +468,7 @@ class LanguageModel:
 
         return edit(self.engine, text, changes, **options)
 
+    @checked
     def invert(self, text: str, **options: Any) -> Inversion:
         """The noise that makes a text, step by step.
 
@@ -474,6 +488,7 @@ class LanguageModel:
 
         return invert(self.engine, text, **options)
 
+    @checked
     def normalise(self, texts: Sequence[str], within: str | None = None, **options: Any) -> list[Normalised]:
         """log p of texts under exp(−energy), normalised by annealed importance sampling, with an interval.
 
@@ -499,6 +514,7 @@ class LanguageModel:
 
     # ---- how it fits together
 
+    @checked
     def dependence(self, text: str, **options: Any) -> DependenceMap:
         """The mutual information between every two tokens of a text, given the rest.
 
@@ -518,6 +534,7 @@ class LanguageModel:
 
         return dependence(self.engine, text, **options)
 
+    @checked
     def rectangles(self, text: str, positions: Sequence[Position] | None = None, **options: Any) -> Rectangles:
         """Are the model's conditionals those of any joint? The odds-ratio test on random 2×2 tables.
 
@@ -538,6 +555,7 @@ class LanguageModel:
 
         return rectangles(self.engine, text, positions, **options)
 
+    @checked
     def pairs(self, texts: Iterable[str], **options: Any) -> Report:
         """Every construction and every metric on pairs of places sampled from texts (`besag pairs` can be resumed).
 

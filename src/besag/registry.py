@@ -14,16 +14,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import math
 import numbers
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from besag.errors import BesagError, nearest
+from besag.errors import BesagError, nearest, quoted
 
 K = TypeVar("K", bound=type)
 
 NEEDED = object()  # the default of an option that has none
+LARGEST = 2**63 - 1
 ARROWS = {"ab": "a→b", "ba": "b→a"}
 
 
@@ -93,17 +95,30 @@ class Accepts(NamedTuple):
         return cls(kinds=("list" if listed else "any",))
 
 
-def _number(value: object, of: type) -> bool:
-    return isinstance(value, of) and not isinstance(value, bool)
+def _is_whole(value: object) -> bool:
+    """Of 64 bits at most: with anything longer no array can be asked for, and no noise drawn."""
+    return not isinstance(value, bool) and isinstance(value, numbers.Integral) and -LARGEST <= int(value) <= LARGEST
+
+
+def _is_number(value: object) -> bool:
+    """Finite: there is no temperature, rate or share that is not."""
+    plain: Any = value
+    return not isinstance(value, bool) and isinstance(value, numbers.Real) and -math.inf < plain < math.inf
+
+
+def _is_list(value: object) -> bool:
+    """Several in order, Python's, numpy's or whose ever; the letters of a text are not."""
+    ordered = hasattr(value, "__len__") and hasattr(value, "__getitem__")
+    return ordered and not isinstance(value, str | bytes | bytearray | Mapping) and getattr(value, "ndim", 1) > 0
 
 
 KINDS: dict[str, Callable[[object], bool]] = {
-    "int": lambda value: _number(value, numbers.Integral),
-    "float": lambda value: _number(value, numbers.Real),
+    "int": _is_whole,
+    "float": _is_number,
     "bool": lambda value: isinstance(value, bool),
     "str": lambda value: isinstance(value, str),
     "none": lambda value: value is None,
-    "list": lambda value: not isinstance(value, str) and hasattr(value, "__len__"),
+    "list": _is_list,
     "any": lambda value: True,
 }
 
@@ -175,7 +190,7 @@ def refuse_unknown(what: str, own: Iterable[str], given: Iterable[str]) -> None:
     for option in given:
         if option not in known:
             takes = f"it takes {', '.join(known)}" if known else "it takes no options"
-            raise BesagError(f"{what} has no option {option!r}: {takes}.{nearest(option, known)}")
+            raise BesagError(f"{what} has no option {quoted(option)}: {takes}.{nearest(option, known)}")
 
 
 def refuse_unfit(what: str, own: Iterable[Option], given: Mapping[str, object]) -> None:
@@ -183,7 +198,7 @@ def refuse_unfit(what: str, own: Iterable[Option], given: Mapping[str, object]) 
     for option in own:
         if option.name in given and not option.accepts.takes(value := given[option.name]):
             guess = nearest(value, option.accepts.words) if isinstance(value, str) else ""
-            raise BesagError(f"{what} with {option.name}={value!r}: give {option.accepts.in_words}.{guess}")
+            raise BesagError(f"{what} with {option.name}={quoted(value)}: give {option.accepts.in_words}.{guess}")
 
 
 class Registry(dict[str, K]):
@@ -204,10 +219,12 @@ class Registry(dict[str, K]):
 
     def known(self, name: str) -> str:
         """The name that is meant by a name or an alias; a wrong one is answered with the nearest right one."""
+        if not isinstance(name, str):
+            raise BesagError(f"{quoted(name)} names no {self.what}: give one of {', '.join(self)}")
         known = self.aliases.get(name, name)
         if known not in self:
             guess = nearest(name, [*self, *self.aliases])
-            raise BesagError(f"there is no {self.what} {name!r}.{guess} There are: {', '.join(self)}")
+            raise BesagError(f"there is no {self.what} {quoted(name)}.{guess} There are: {', '.join(self)}")
         return known
 
     def find(self, name: str) -> K:

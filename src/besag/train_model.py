@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from besag.checks import checked
 from besag.training.recipe import Changes, Recipe, recipe_of
 from besag.training.run import TrainingResult
 from besag.training.run import train as carry_out
@@ -22,6 +23,7 @@ from besag.training.run.stopping import stoppable
 __all__ = ["TrainingResult", "train"]
 
 
+@checked
 def train(
     recipe: Recipe | str | Path | Mapping[str, Any],
     changes: Changes = (),

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 Context = str | Sequence[str]
-WordPolicy = str | Sequence[Sequence[str] | Sequence[tuple[int, int]]]
+Words = Sequence[str] | Sequence[tuple[int, int]]  # of a text, or their spans
+WordPolicy = str | Words | Sequence[Words]
 TRIED = 200  # tokens
 MOST_IDS = 2**31  # what any tokenizer can number
 POLICIES = ("tokenizer", "whitespace")

@@ -269,12 +269,12 @@ def test_a_search_that_has_gone_astray_begins_anew():
         ),
         ("[MASK] a", [Word("a", place=-2)], {}, "there is no place -2"),
         ("[MASK]", Required("a"), {}, "give a list"),
-        ("[MASK]", ["a"], {}, "'a' is no constraint: there are Required"),
+        ("[MASK]", ["a"], {}, r"constraints\[0\]='a': give a Constraint"),
         ("[MASK]", [], {"solutions": 0}, "solutions=0: give a whole number"),
         ("[MASK]", [], {"budget": 2.5}, "budget=2.5"),
         ("[MASK]", [], {"top_k": 0}, "top_k=0"),
         ("[MASK]", [], {"temperature": 0.0}, "temperature=0.0"),
-        ("[MASK]", [], {"order": "lefft"}, "order='lefft': give one of domain, left, entropy. Did you mean 'left'"),
+        ("[MASK]", [], {"order": "lefft"}, "order='lefft': give 'domain' or 'left' or 'entropy'. Did you mean 'left'"),
         ("[MASK]", [], {"sample": True, "solutions": None}, "say how many draws"),
     ],
 )
@@ -296,7 +296,7 @@ def test_what_makes_no_sense_is_refused(template, demands, options, told):
         (lambda: Pattern("a", place=0, number=0), "not at both"),
         (lambda: Pattern("a", whole=True), "say which place"),
         (lambda: Length(5, 4), "no text is that long"),
-        (lambda: Length(of="letters"), "count characters or words"),
+        (lambda: Length(of="letters"), "of='letters': give 'characters' or 'words'"),
         (lambda: Predicate("a"), "give a function"),
     ],
 )

@@ -141,7 +141,7 @@ def test_one_text_has_no_self_bleu_and_no_error():
 @pytest.mark.parametrize(
     ("sample", "options", "told"),
     [
-        ("a text", {}, "expected a list of texts, got the text 'a text'"),
+        ("a text", {}, "texts='a text': give a list of texts"),
         ([], {}, "0 texts without a word"),
         (["  ", ""], {}, "2 texts without a word"),
         (["a"], {"n": 0}, "n=0: n-grams have at least one word"),

@@ -159,7 +159,7 @@ def test_wrong_pairs_are_refused() -> None:
     lm = besag.load(Arbitrary(3))
     with pytest.raises(BesagError, match="no pairs"):
         minimal_pairs(lm, [])
-    with pytest.raises(BesagError, match="no minimal pair"):
+    with pytest.raises(BesagError, match=r"^pairs\[0\]='s0': give a MinimalPair or a tuple of 2$"):
         minimal_pairs(lm, ["s0"])  # type: ignore[list-item]
 
 

@@ -93,7 +93,7 @@ def test_out_of_here() -> None:
 def test_wrong_input_is_refused() -> None:
     with pytest.raises(BesagError, match="length=2"):
         overlap([], [], length=2)
-    with pytest.raises(BesagError, match="not one text"):
+    with pytest.raises(BesagError, match="texts='a b c d': give a list of texts"):
         overlap(["a"], "a b c d")
-    with pytest.raises(BesagError, match="text 1 is 3"):
+    with pytest.raises(BesagError, match=r"texts\[0\]=3: give a text"):
         overlap(["a"], [3])  # type: ignore[list-item]

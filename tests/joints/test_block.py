@@ -254,7 +254,7 @@ def test_what_is_wrong_is_quoted(found):
         (lambda: found.log_prob("s0", "s1"), r"takes 3 tokens.*not 2"),
         (lambda: found.log_prob("s0", "s1", "t9"), "'t9'"),
         (lambda: found.log_prob("s0", "s1", 4), "4 is not among the 4 candidates of place 2"),
-        (lambda: found.log_prob("s0", "s1", 0.5), r"not by 0\.5"),
+        (lambda: found.log_prob("s0", "s1", 0.5), r"tokens\[2\]=0\.5: give a text or a whole number"),
         (lambda: found.conditional(3, {}), "no place 3: they are numbered 0 to 2"),
         (lambda: found.conditional(1, {1: "s0"}), "both asked and shown"),
         (lambda: found.text("s0 s1"), r"text takes 3 tokens.*not 1"),

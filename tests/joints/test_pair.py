@@ -156,8 +156,8 @@ def test_inside_a_word_a_piece_is_read_as_one():
         ("kasbah", "'kasbah' is 4 tokens"),
         (9, r"9 \('<0x04>'\) is not among the 4 candidates of a"),
         (10**6, "1000000 .*<no token 1000000>.* is not among"),
-        (True, "named by its text or its id, not by True"),
-        (1.5, "not by 1.5"),
+        (True, r"tokens\[0\]=True: give a text or a whole number"),
+        (1.5, r"tokens\[0\]=1.5: give a text"),
     ],
 )
 def test_a_token_that_is_no_outcome_is_answered(token, said):

@@ -73,7 +73,7 @@ def test_every_option_is_taken_or_refused_in_words_whatever_is_said(lm, verb, op
     [
         ("augment", {"copies": 10**9}, "copies=1000000000: give at most 65,536"),
         ("augment", {"rounds": 10**9}, "rounds=1000000000: give at most 1,000"),
-        ("edit", {"steps": 10**30}, "steps=1000000000000000000000000000000: give at most"),
+        ("edit", {"steps": 10**30}, "steps=1000000000000000000000000000000: give a whole number of at most"),
         ("normalise", {"chains": 10**9}, "chains=1000000000: give at most 1,048,576"),
         ("normalise", {"levels": 10**9}, "levels=1000000000: give at most"),
         ("rectangles", {"minors": 10**9}, "minors=1000000000: give at most 100,000"),

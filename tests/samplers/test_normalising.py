@@ -48,7 +48,7 @@ def test_within_a_template_the_rest_is_given(lm):
 def test_what_is_no_filling_is_told(lm):
     with pytest.raises(BesagError, match="'b b c' is no filling of 'a"):
         lm.normalise(["b b c"], within="a [MASK] [MASK]")
-    with pytest.raises(BesagError, match="expected a list of texts"):
+    with pytest.raises(BesagError, match="texts='a b c': give a list of texts"):
         lm.normalise("a b c")
 
 

@@ -81,7 +81,7 @@ def test_a_text_without_its_context_has_a_status_and_stops_nothing(lm, verb):
 
 @pytest.mark.parametrize("given", [5, None, b"s0", {"s0": 1}, {"s0"}, 1.5, ["s0", 5, "s1"]])
 def test_what_is_no_text_is_refused(lm, given):
-    with pytest.raises(BesagError, match="expected text, got"):
+    with pytest.raises(BesagError, match=r"expected text, got|give a text"):
         lm.score(TEXTS, prefix=given)
 
 

@@ -211,7 +211,7 @@ def test_it_tells_itself(lm: LanguageModel) -> None:
     [
         ({"candidates": "s1"}, "candidates='s1': give a list"),
         ({"candidates": []}, r"candidates=\[\]: give a list"),
-        ({"candidates": [1.5]}, "1.5 is neither a word nor the id of a token"),
+        ({"candidates": [1.5]}, r"candidates\[0\]=1.5: give a text or a whole number"),
         ({"candidates": ["s9"]}, "'s9'"),
         ({"candidates": ["s1", 1]}, "'s1' and 1 are the same token"),
         ({"candidates": [77]}, "the candidate 77 may not stand in a text"),

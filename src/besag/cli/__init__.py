@@ -9,9 +9,10 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import besag
 from besag.cli.augment import augment
@@ -34,10 +35,26 @@ from besag.cli.score import score
 from besag.cli.tokenizer import tokenizer
 from besag.cli.train import app as train
 
+LONGEST = 240  # letters of a usage error
+
+
+class Commands(TyperGroup):
+    """All commands; what is wrong with an option is told in a line, however long its value is."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as wrong:
+            if len(wrong.message) > LONGEST:
+                wrong.message = f"{wrong.message[:120]} … {wrong.message[-60:]}"
+            raise
+
+
 app = typer.Typer(
     name="besag",
-    epilog="Exit codes: 0 done, 1 a model that cannot be used, 2 wrong input, 3 some rows were not scored, 130 Ctrl-C, "
-    "141 the pipe was closed, 143 SIGTERM.",
+    cls=Commands,
+    epilog="Exit codes: 0 done, 1 a model that cannot be used, 2 wrong input, 3 some rows were not scored, 70 a fault "
+    "of besag, 130 Ctrl-C, 141 the pipe was closed, 143 SIGTERM.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -6,6 +6,7 @@
 | 1 | `besag models NAME`: the model cannot be used |
 | 2 | wrong input, option or model: one line on stderr says what (BESAG_DEBUG=1 shows where) |
 | 3 | all done, but some rows could not be scored; their status says why |
+| 70 | a fault of besag itself: one line says which (BESAG_DEBUG=1 shows where), and asks you to report it |
 | 130 | Ctrl-C; what was written is complete |
 | 141 | whoever read the output closed the pipe; nothing is printed, as with any other filter |
 | 143 | SIGTERM, by which services and clusters end a process; the same as after Ctrl-C |
@@ -22,18 +23,19 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import ClassVar, ParamSpec
 
 import typer
 
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.files.claim import released
 from besag.results.tables import shown
 
-UNUSABLE, WRONG, UNSCORED, INTERRUPTED, CLOSED_PIPE, TERMINATED = 1, 2, 3, 130, 141, 143
+LARGEST = 10**18  # a number in an option stays below
+UNUSABLE, WRONG, UNSCORED, INTERNAL, INTERRUPTED, CLOSED_PIPE, TERMINATED = 1, 2, 3, 70, 130, 141, 143
 
 P = ParamSpec("P")
 
@@ -48,6 +50,7 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
         CtrlC.last = None
         try:
             with CtrlC().watched(), _ended(command):
+                _refuse_beyond(kwargs)
                 code = command(*args, **kwargs)
             sys.stdout.flush()
         except BesagError as error:
@@ -67,6 +70,10 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
         except KeyboardInterrupt:
             say("interrupted")
             code = INTERRUPTED
+        except Exception as fault:
+            if os.environ.get("BESAG_DEBUG"):
+                raise
+            code = _say_fault(fault)
         raise typer.Exit(TERMINATED if code == INTERRUPTED and CtrlC.last == signal.SIGTERM else code)
 
     return run
@@ -89,6 +96,32 @@ def _ended(command: Callable[..., object]) -> Iterator[None]:
             yield
         finally:
             _at_end.reset(before)
+
+
+def _refuse_beyond(given: Mapping[str, object]) -> None:
+    """No option is a number of over 64 bits, endless, or none at all, nor holds a NUL, which no path does.
+
+    What else suits each is for its command to say.
+    """
+    for name, value in given.items():
+        if isinstance(value, int | float) and not isinstance(value, bool) and not abs(value) < LARGEST:
+            raise BesagError(f"{name}={quoted(value)}: give a finite number of at most 18 digits")
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and "\0" in text:
+                raise BesagError(f"{name}={quoted(text)}: it holds a NUL")
+
+
+def _say_fault(fault: Exception) -> int:
+    """What is said of an error that is nobody's but ours, or of the machine's, and the exit code."""
+    if isinstance(fault, MemoryError):
+        say("error: there is not enough memory for this: give less at a time, or a smaller model")
+        return WRONG
+    if isinstance(fault, RecursionError):
+        say("error: something here is nested too deep to be read")
+        return WRONG
+    say(f"error: a fault of besag, not of yours: {type(fault).__name__}: {quoted(str(fault))}. BESAG_DEBUG=1 shows "
+        "where; please report it with the command")  # fmt: skip
+    return INTERNAL
 
 
 def say(message: str) -> None:

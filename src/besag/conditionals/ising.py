@@ -7,32 +7,40 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
+from besag.checks import array, checked, whole_number
 from besag.conditionals.table import Exact, Table
 from besag.errors import BesagError
 
 MOST_HIDDEN = 20  # 2^20 states a question
+MOST_PLACES = 8192  # a matrix of couplings of half a gibibyte
 
 
 class Ising(Exact):
     name = "ising"
 
-    def __init__(self, couplings: Tensor | np.ndarray, fields: Tensor | np.ndarray | None = None) -> None:
-        self.couplings = torch.as_tensor(couplings, dtype=torch.float64)  # (n, n)
-        places = self.couplings.shape[0]
-        if self.couplings.shape != (places, places) or not torch.equal(self.couplings, self.couplings.T):
+    @checked
+    def __init__(self, couplings: ArrayLike, fields: ArrayLike | None = None) -> None:
+        self.couplings = torch.as_tensor(array(couplings, "couplings"))  # (n, n)
+        places = len(self.couplings) if self.couplings.ndim else 0
+        if not places or self.couplings.shape != (places, places) or not torch.equal(self.couplings, self.couplings.T):
             raise BesagError(f"couplings must be a symmetric n × n matrix; got the shape {tuple(self.couplings.shape)}")
         if bool(self.couplings.diagonal().any()):
             raise BesagError("couplings must have a zero diagonal: a spin does not couple to itself")
-        self.fields = torch.as_tensor(np.zeros(places) if fields is None else fields, dtype=torch.float64)  # (n,)
+        self.fields = torch.as_tensor(np.zeros(places) if fields is None else array(fields, "fields"))  # (n,)
         if self.fields.shape != (places,):
             raise BesagError(f"fields must be {places} numbers, one a spin; got the shape {tuple(self.fields.shape)}")
+        if not bool(self.couplings.isfinite().all() and self.fields.isfinite().all()):
+            raise BesagError("couplings and fields must be finite")
         super().__init__(places, ["-", "+"])
 
     @classmethod
+    @checked
     def chain(cls, places: int, coupling: float) -> Ising:
         """Neighbours on a line, all with one coupling."""
+        whole_number(places, "places", most=MOST_PLACES)
         return cls(coupling * (np.eye(places, k=1) + np.eye(places, k=-1)))
 
     def log_joint(self, hidden: list[int], shown: list[int], values: Tensor) -> Tensor:

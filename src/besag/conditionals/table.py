@@ -7,15 +7,21 @@ Every method is tested against brute force on such a table.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
+from besag.checks import array, checked, number, whole_number
 from besag.conditionals.contract import Questions
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.vocabulary import Vocabulary
+
+MOST_PLACES = 64  # as many axes as numpy has
+LARGEST = 2**27  # weights: a gibibyte
 
 
 class Exact(ABC):
@@ -45,8 +51,8 @@ class Exact(ABC):
             raise BesagError(f"{self.name!r} answers hidden places only; a shown place was asked")
         answers = torch.empty(len(row), self.width, dtype=self.dtype)
         patterns, pattern_of = torch.unique(hides, dim=0, return_inverse=True)
-        for number, pattern in enumerate(patterns):
-            members = torch.nonzero(pattern_of == number)[:, 0]  # (G,)
+        for which, pattern in enumerate(patterns):
+            members = torch.nonzero(pattern_of == which)[:, 0]  # (G,)
             hidden, shown = torch.nonzero(pattern)[:, 0].tolist(), torch.nonzero(~pattern)[:, 0].tolist()
             joint = self.log_joint(hidden, shown, ids[members][:, shown])  # (G, V, …, V)
             impossible = torch.logsumexp(joint.flatten(1), 1) == -torch.inf
@@ -59,7 +65,7 @@ class Exact(ABC):
             position = torch.full((len(ids),), -1)
             position[members] = torch.arange(len(members))
             for axis, asked in enumerate(hidden):
-                asks = torch.nonzero((pattern_of[row] == number) & (place == asked))[:, 0]
+                asks = torch.nonzero((pattern_of[row] == which) & (place == asked))[:, 0]
                 others = [other + 1 for other in range(len(hidden)) if other != axis]
                 marginal = torch.logsumexp(joint, others) if others else joint  # (G, V)
                 answers[asks] = marginal[position[row[asks]]]
@@ -72,22 +78,29 @@ class Exact(ABC):
 class Table(Exact):
     """The joint itself, as a tensor of V × … × V non-negative weights (they are normalised)."""
 
-    def __init__(self, joint: Tensor | np.ndarray, symbols: list[str] | None = None, name: str = "table") -> None:
-        weights = torch.as_tensor(joint, dtype=torch.float64)
+    @checked
+    def __init__(self, joint: ArrayLike, symbols: Sequence[str] | None = None, name: str = "table") -> None:
+        weights = torch.as_tensor(array(joint, "joint"))
         if weights.ndim == 0 or len(set(weights.shape)) != 1:
             raise BesagError(f"a table needs one axis of V symbols a place; got the shape {tuple(weights.shape)}")
         if not bool((weights >= 0).all()) or not 0 < float(weights.sum()) < float("inf"):
             raise BesagError("a table needs finite non-negative weights, not all of them zero")
-        symbols = symbols or [f"s{number}" for number in range(weights.shape[0])]
-        if len(symbols) != weights.shape[0]:
-            raise BesagError(f"{len(symbols)} symbols were named for a table of {weights.shape[0]}: {symbols}")
-        super().__init__(weights.ndim, symbols)
+        names = [f"s{symbol}" for symbol in range(len(weights))] if symbols is None else list(symbols)
+        if len(names) != len(weights):
+            raise BesagError(f"{len(names)} symbols were named for a table of {len(weights)}: {quoted(names)}")
+        super().__init__(weights.ndim, names)
         self.name = name
         self.log_probs = (weights / weights.sum()).log()  # (V, …, V)
 
     @classmethod
+    @checked
     def random(cls, width: int, places: int, seed: int = 0, concentration: float = 0.5) -> Table:
         """A joint drawn from a symmetric Dirichlet: small `concentration` gives strong dependence."""
+        whole_number(places, "places", most=MOST_PLACES)
+        if whole_number(width, "width") ** places > LARGEST:
+            raise BesagError(f"a table of {places} places of {quoted(width)} symbols has over {LARGEST:,} weights")
+        whole_number(seed, "seed", least=0)
+        number(concentration, "concentration", least=1e-9, most=1e9)
         weights = np.random.default_rng(seed).gamma(concentration, size=(width,) * places)
         return cls(weights + 1e-12)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from besag.checks import checked
 from besag.constraints.automaton import counter
 from besag.constraints.automaton_filter import AutomatonFilter
 from besag.constraints.constraint import Constraint, Propagator
@@ -15,6 +16,7 @@ from besag.errors import BesagError, nearest
 UNITS = ("characters", "words")
 
 
+@checked
 @dataclass(frozen=True)
 class Length(Constraint):
     """At least and at most so many characters or words."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from besag.checks import checked
 from besag.constraints.automaton import language
 from besag.constraints.automaton_filter import AutomatonFilter
 from besag.constraints.constraint import Filter, Propagator, in_range
@@ -21,6 +22,7 @@ from besag.errors import BesagError
 SIGNS, WITH_LETTER = r"[^\w\s]+", r"\S*\w\S*"
 
 
+@checked
 @dataclass(frozen=True)
 class Pattern(Scoped):
     """What stands at a place, a word, or the whole text matches a regular expression of Python's `re`."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from besag.checks import checked
 from besag.constraints.constraint import Contradiction, Domains, Filter, Propagator, filled_in
 from besag.constraints.page import Page, Writing
 from besag.constraints.scope import Scoped, Settled
@@ -19,6 +20,7 @@ from besag.errors import BesagError
 from besag.places.reading import MASK
 
 
+@checked
 @dataclass(frozen=True)
 class Predicate(Scoped):
     """What stands at a place, a word, or the whole text passes a test."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from besag.checks import whole_number
+from besag.checks import checked, whole_number
 from besag.conditionals.contract import require_both_sides
 from besag.constraints.conflicts import begin
 from besag.constraints.constraint import Constraint, refuse_strangers
@@ -96,6 +96,7 @@ class Solutions(Presented):
         return [Grid(("", "log p", ""), lines(rows), left=(2,))]
 
 
+@checked
 def solve(
     engine: Engine,
     text: str | int | Sheet,

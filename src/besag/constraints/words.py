@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from besag.arrays import Bools
+from besag.checks import checked
 from besag.constraints.automaton import language
 from besag.constraints.automaton_filter import AutomatonFilter
 from besag.constraints.constraint import Constraint, Propagator, in_range
@@ -99,6 +100,7 @@ class _Named(Constraint):
         return True
 
 
+@checked
 @dataclass(frozen=True)
 class Required(_Named):
     """The word stands somewhere in the text."""
@@ -116,6 +118,7 @@ class Required(_Named):
         return f"the word {self.word!r} is required"
 
 
+@checked
 @dataclass(frozen=True)
 class Forbidden(_Named):
     """The word stands nowhere in the text."""
@@ -135,6 +138,7 @@ class Forbidden(_Named):
         return f"the word {self.word!r} is forbidden"
 
 
+@checked
 @dataclass(frozen=True)
 class Word(_Named):
     """The word begins at a free place, or is the word of that number in the text. Give one of the two."""

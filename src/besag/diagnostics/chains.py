@@ -33,7 +33,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from besag.arrays import Floats, Ints
-from besag.checks import is_whole
+from besag.checks import array, checked, is_whole
 from besag.errors import BesagError, quoted
 from besag.results import data
 from besag.results.data import describe, json_ready
@@ -151,6 +151,7 @@ class Diagnosis(Presented):
         return [Grid(head, lines_of(rows), left=(0, 8))]
 
 
+@checked
 def diagnose(
     traces: Mapping[str, ArrayLike] | ArrayLike | None = None,
     tokens: ArrayLike | None = None,
@@ -274,7 +275,7 @@ def indicator(categories: ArrayLike) -> Floats:
 
 
 def check(trace: ArrayLike, name: str = "a trace") -> Floats:
-    values = np.asarray(trace, dtype=np.float64)
+    values = array(trace, name)
     values = values[None] if values.ndim == 1 else values
     if values.ndim != 2 or not values.size:
         raise BesagError(f"{name} needs the shape (chains, steps); got {np.shape(trace)}")

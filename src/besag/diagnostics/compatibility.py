@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from besag.checks import checked
 from besag.diagnostics import show
 from besag.engine import Engine
 from besag.errors import require
@@ -73,6 +74,7 @@ class Compatibility(Presented):
         """Does the text have tokens of its own at both places?"""
         return not math.isnan(self.own_unary_nll)
 
+    @checked
     def nearest(self, metric: str = "all_forward") -> str:
         """The construction whose conditionals are nearest to the model's."""
         return min(self.joints, key=lambda label: float(getattr(self.joints[label], metric)))
@@ -115,6 +117,7 @@ class Compatibility(Presented):
         return [show.compatibility_grid(self)]
 
 
+@checked
 def compatibility(
     engine: Engine,
     text: str,

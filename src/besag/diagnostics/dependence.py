@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from besag.checks import MOST_CANDIDATES, whole_number
+from besag.checks import MOST_CANDIDATES, checked, whole_number
 from besag.conditionals.contract import Conditionals
 from besag.diagnostics import plots, show
 from besag.diagnostics.reading import askable
@@ -91,6 +91,7 @@ class DependenceMap(Presented):
         """What a reader must know about the numbers, most important first."""
         return show.dependence_facts(self)
 
+    @checked
     def top(self, n: int = 10) -> list[Dependence]:
         """The n pairs that depend most on each other, strongest first."""
         rows, columns = np.nonzero(np.isfinite(self.matrix) & np.tri(len(self.tokens), k=-1, dtype=bool).T)
@@ -110,6 +111,7 @@ class DependenceMap(Presented):
         pairs = sorted(self.top(self.pairs), key=lambda pair: pair[:2])
         return data.frame(self, pairs, Dependence._fields, candidates=self.candidates, lost=self.lost)
 
+    @checked
     def plot(self, ax: Axes | None = None) -> Axes:
         """A heatmap over the tokens."""
         return plots.dependence(self, ax)
@@ -121,6 +123,7 @@ class DependenceMap(Presented):
         return [show.dependence_grid(self)]
 
 
+@checked
 def dependence(
     engine: Engine,
     text: str,

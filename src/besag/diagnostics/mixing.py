@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from besag.arrays import Floats, Ints
-from besag.checks import is_number
+from besag.checks import array, checked, is_number
 from besag.errors import BesagError, quoted, require
 from besag.results import data
 from besag.results.data import json_ready
@@ -60,6 +60,7 @@ class Approach(Presented):
     late: Floats  # (K,) the law of the last steps, over the categories in order
     chains: int
 
+    @checked
     def step(self, epsilon: float = EPSILON) -> int | None:
         """The first step from which the distance stays within epsilon of the floor; None if it never does."""
         beyond = np.flatnonzero(self.distance > self.floor + epsilon)
@@ -93,6 +94,7 @@ class Approach(Presented):
         rows = {"step": np.arange(len(self.distance)), "distance": self.distance}
         return data.frame(self, rows, floor=self.floor, chains=self.chains)
 
+    @checked
     def plot(self, ax: Axes | None = None) -> Axes:
         """The distance over the steps, and the floor it comes down to."""
         if ax is None:
@@ -112,6 +114,7 @@ class Approach(Presented):
         return [Grid(("step", "distance"), lines(rows))]
 
 
+@checked
 def approach(categories: ArrayLike) -> Approach:
     """Of a category of each chain at each step, (C, S): the token at a place, or any function of the state."""
     values = np.asarray(categories)
@@ -195,6 +198,7 @@ class Hitting(Presented):
         return []
 
 
+@checked
 def hitting(states: ArrayLike, when: Callable[[NDArray[np.generic]], ArrayLike] | ArrayLike) -> Hitting:
     """The first step, from 0, at which each chain is in a state, in one of several, or where a predicate holds.
 
@@ -267,6 +271,7 @@ class Mixing(Presented):
         return []
 
 
+@checked
 def exact_mixing(transition: ArrayLike, epsilon: float = EPSILON) -> Mixing:
     """Stationary law, spectral gap and mixing time in total variation of a row-stochastic matrix (N, N)."""
     matrix = _stochastic(transition)
@@ -288,11 +293,15 @@ def exact_mixing(transition: ArrayLike, epsilon: float = EPSILON) -> Mixing:
     return Mixing(law, second, 1 - second, 1 / (1 - second), time, epsilon, reversible, reason)
 
 
+@checked
 def exact_hitting(transition: ArrayLike, states: ArrayLike) -> Floats:
     """(N,) expected steps from each state until one of `states` is reached; infinite where it may never be."""
     matrix = _stochastic(transition)
+    wanted = array(states, "states")
+    if not np.isin(wanted, np.arange(len(matrix))).all():
+        raise BesagError(f"states={quoted(states)}: give numbers of states, from 0 to {len(matrix) - 1}")
     inside = np.zeros(len(matrix), bool)
-    inside[np.asarray(states)] = True
+    inside[wanted.astype(int)] = True
     reaches = inside.copy()  # states from which the set can be reached at all
     for _ in range(len(matrix)):
         reaches |= (matrix[:, reaches] > 0).any(1)
@@ -306,7 +315,7 @@ def exact_hitting(transition: ArrayLike, states: ArrayLike) -> Floats:
 
 
 def _stochastic(transition: ArrayLike) -> Floats:
-    matrix = np.asarray(transition, dtype=np.float64)
+    matrix = array(transition, "transition")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise BesagError(f"a transition matrix is square, one row a state; got the shape {matrix.shape}")
     if not (matrix >= 0).all() or np.abs(matrix.sum(1) - 1).max() > 1e-8:

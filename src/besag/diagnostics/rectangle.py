@@ -25,7 +25,7 @@ import numpy as np
 
 from besag import noise
 from besag.arrays import Floats, Ints
-from besag.checks import MOST_MINORS, whole_number
+from besag.checks import MOST_MINORS, checked, whole_number
 from besag.conditionals.contract import Conditionals
 from besag.diagnostics import plots, show
 from besag.diagnostics.reading import pairs
@@ -167,6 +167,7 @@ class Rectangles(Presented):
         odds = {"log_odds_a": self.log_odds_a, "log_odds_b": self.log_odds_b, "deviation": self.deviations}
         return data.frame(self, {"a": places[:, 0], "b": places[:, 1], **named, **odds})
 
+    @checked
     def plot(self, ax: Axes | None = None) -> Axes:
         """ω_B against ω_A, a point a minor: on the diagonal where there is a joint."""
         return plots.rectangles(self, ax)
@@ -178,6 +179,7 @@ class Rectangles(Presented):
         return [show.rectangles_grid(self)]
 
 
+@checked
 def rectangles(
     engine: Engine,
     text: str,

@@ -32,7 +32,7 @@ import numpy as np
 
 from besag import noise
 from besag.arrays import Floats
-from besag.checks import whole_number
+from besag.checks import checked, whole_number
 from besag.diagnostics.grams import Grams, Rate, ratio
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
@@ -161,6 +161,7 @@ class TextReport(Presented):
         return [grid.Grid((), grid.lines(rows), left=(0, 2))]
 
 
+@checked
 def measure(
     texts: Sequence[str],
     *,

@@ -21,11 +21,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from besag.arrays import Floats
+from besag.checks import checked
 from besag.engine import IDLE, Engine, Idle
 from besag.errors import BesagError, nearest, require
 from besag.evaluation.pair_files import MinimalPair, read_pairs
@@ -50,6 +51,7 @@ PER: tuple[Per, ...] = ("paradigm", "phenomenon", "overall", "pair")
 MACRO, MICRO = "mean over paradigms", "all pairs"  # in words
 
 
+@runtime_checkable
 class HasEngine(Protocol):
     """A language model."""
 
@@ -65,6 +67,7 @@ class Accuracy(NamedTuple):
     paradigms: int = 1
 
 
+@checked
 def minimal_pairs(
     model: Engine | HasEngine,
     pairs: Iterable[MinimalPair | tuple[str, str]],
@@ -225,6 +228,7 @@ class MinimalPairs(Presented):
 
     # ---- out of here
 
+    @checked
     def table(self, per: Per = "paradigm") -> list[dict[str, Any]]:
         """One row for each paradigm, phenomenon or pair, or ("overall") the two means."""
         if per not in PER:
@@ -253,10 +257,12 @@ class MinimalPairs(Presented):
         about = {name: getattr(self, name) for name in ("model", "dtype", "method", "reduction", "unit")}
         return dict(json_ready({**self._answers(), **about, **{per: self.table(per) for per in PER[:3]}}))
 
+    @checked
     def to_pandas(self, per: Per = "paradigm") -> DataFrame:
         """`table(per)` as a frame; `frame.attrs` says what was scored and how."""
         return data.frame(self, self.table(per), per=per)
 
+    @checked
     def plot(self, ax: Axes | None = None) -> Axes:
         """The accuracy of each paradigm with 95 % intervals (± 1.96 standard errors), sorted within its phenomenon."""
         pyplot = require("matplotlib.pyplot", extra="plot")

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag.arrays import Ints
+from besag.checks import checked
 from besag.errors import BesagError, quoted
 from besag.results import data
 from besag.results.data import json_ready
@@ -112,6 +113,7 @@ class Overlap(Presented):
         return [Grid(("text", "seen", "in"), rows, left=(1, 2))]
 
 
+@checked
 def overlap(corpus: Iterable[str | tuple[str, str]], texts: Sequence[str], *, length: int = LENGTH) -> Overlap:
     """Which texts stand in a corpus, word by word?
 

@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 
 from besag.characters import shown
+from besag.checks import checked
 from besag.errors import BesagError, nearest, quoted
 from besag.files.cells import cell
 from besag.files.columns import columns, listed, text
@@ -56,6 +57,7 @@ class MinimalPair:
         return self.phenomenon or self.paradigm
 
 
+@checked
 def read_pairs(
     path: str | os.PathLike[str],
     limit: int | None = None,

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag import noise
-from besag.checks import whole_number
+from besag.checks import checked, whole_number
 from besag.conditionals.contract import require_both_sides
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError, quoted
@@ -30,7 +30,7 @@ from besag.joints import fillings
 from besag.joints.acceleration import warning
 from besag.joints.block import BLOCK_OPTIONS, block_joint
 from besag.joints.block_asking import affordable
-from besag.joints.candidates import Candidates, Kind, checked, outcome_ids, read_words, shown
+from besag.joints.candidates import Candidates, Kind, checked_candidates, outcome_ids, read_words, shown
 from besag.joints.joint import pair_joint, refuse_method
 from besag.joints.pair_show import precision
 from besag.joints.registry import CONSTRUCTIONS
@@ -103,6 +103,7 @@ class Fill(Presented):
     def __len__(self) -> int:
         return len(self.rows)
 
+    @checked
     def __getitem__(self, rank: int) -> Filling:
         return self.rows[rank]
 
@@ -116,6 +117,7 @@ class Fill(Presented):
         """One row a filling; `frame.attrs` says what the numbers are."""
         return fillings.frame(self, self.rows)
 
+    @checked
     def plot(self, ax: Axes | None = None) -> Axes:
         """The probabilities of the fillings as bars, the likeliest on top."""
         return fillings.plot_fillings(ax, self.rows, [quoted(self.text), *self.facts])
@@ -127,6 +129,7 @@ class Fill(Presented):
         return [fillings.grid([(str(rank), row) for rank, row in enumerate(self.rows, 1)])]
 
 
+@checked
 def fill(
     engine: Engine,
     text: str,
@@ -150,7 +153,7 @@ def fill(
     k = whole_number(k, "k", most=fillings.MOST_ROWS)
     noise.whole_seed(seed)
     if not isinstance(candidates, str) or candidates != "auto":
-        candidates = checked(candidates)
+        candidates = checked_candidates(candidates)
     if beam is not None:
         beam = whole_number(beam, "beam", most=MOST_WIDTH)
         if candidates != "auto" and not isinstance(candidates, int):

@@ -21,7 +21,17 @@ from besag.conditionals.contract import Conditionals, Questions
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError
 from besag.hardware import memory_available
-from besag.joints.candidates import MODEST, Candidates, Kind, Side, Words, checked, choose, outcome_ids, shown
+from besag.joints.candidates import (
+    MODEST,
+    Candidates,
+    Kind,
+    Side,
+    Words,
+    checked_candidates,
+    choose,
+    outcome_ids,
+    shown,
+)
 from besag.joints.unaries import Lost, Unaries
 from besag.places.places import Places
 from besag.reductions import Energy, Outcomes, Target
@@ -43,7 +53,7 @@ class _Given(NamedTuple):
 
 def unaries(engine: Engine, places: Places, *, outcomes: Kind = "text", candidates: Candidates = "all") -> Unaries:
     """Ask now. Small candidate sets are asked as a plan; more streams into place on the model's device."""
-    model, candidates = engine.conditionals, checked(candidates)
+    model, candidates = engine.conditionals, checked_candidates(candidates)
     if not isinstance(candidates, str) and (not isinstance(candidates, int) or candidates <= POOLED):
         return next(engine.run([plan(model, places, outcomes=outcomes, candidates=candidates)]))
     a, b = next(engine.run([choose(model, places, outcomes, candidates)]))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from besag import noise
 from besag.arrays import Ints
-from besag.checks import whole_number
+from besag.checks import checked, whole_number
 from besag.engine import Engine
 from besag.errors import BesagError, nearest, quoted
 from besag.joints import block_show
@@ -133,6 +133,7 @@ class BlockJoint(Presented):
 
     # ---- the numbers
 
+    @checked
     def log_prob(self, *tokens: str | int) -> float:
         """log p of one token for each place."""
         return float(self.log_probs[self._indices(tokens)])
@@ -143,6 +144,7 @@ class BlockJoint(Presented):
         places = range(len(self))
         return tuple(_sum_out(self.log_probs, [j for j in places if j != i]) for i in places)
 
+    @checked
     def conditional(self, place: int, shown: Mapping[int, str | int]) -> NDArray[np.float64]:
         """log p of a place given tokens at some of the others, (|C_place|,); what is not shown is summed out."""
         for number in (place, *shown):
@@ -158,6 +160,7 @@ class BlockJoint(Presented):
             raise BesagError(f"{dict(shown)!r} has probability 0, so nothing can be conditioned on it")
         return np.asarray(log_p - total)
 
+    @checked
     def top(self, n: int = 10) -> list[Filling]:
         """The n likeliest fillings, likeliest first."""
         flat, n = self.log_probs.ravel(), min(whole_number(n, "n", most=MOST_ROWS), self.log_probs.size)
@@ -165,6 +168,7 @@ class BlockJoint(Presented):
         best = best[np.lexsort((best, -flat[best]))]
         return [self._filling(index) for index in zip(*np.unravel_index(best, self.log_probs.shape), strict=True)]
 
+    @checked
     def sample(self, n: int, seed: int = 0) -> list[tuple[Token, ...]]:
         """n independent fillings: draw i is the same however many are drawn."""
         uniform = noise.uniform(seed, noise.Measuring.DRAW, np.arange(whole_number(n, "n", most=MOST_ROWS)))
@@ -194,6 +198,7 @@ class BlockJoint(Presented):
 
     # ---- out of here
 
+    @checked
     def text(self, *tokens: str | int) -> str:
         """The text with one token for each place filled in."""
         return filled_text(self.vocabulary, self.places, tokens)
@@ -202,10 +207,12 @@ class BlockJoint(Presented):
         """For JSON: all that is known of it, and the 20 likeliest fillings."""
         return block_show.to_dict(self)
 
+    @checked
     def to_pandas(self, n: int = 100) -> DataFrame:
         """The n likeliest fillings, one row each; `frame.attrs` says what the numbers are."""
         return block_show.to_pandas(self, n)
 
+    @checked
     def plot(self, ax: Axes | None = None, n: int = 10) -> Axes:
         """The n likeliest fillings as bars, the likeliest on top."""
         return plot_fillings(ax, self.top(n), [quoted(self.places.encoded.text), *self.facts])

@@ -24,7 +24,7 @@ from besag.arrays import Ints
 from besag.conditionals.contract import Conditionals, Questions, require_both_sides
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError
-from besag.joints.candidates import Candidates, Kind, checked, outcome_ids, read_words, shown
+from besag.joints.candidates import Candidates, Kind, checked_candidates, outcome_ids, read_words, shown
 from besag.places.places import Places
 from besag.reductions import Outcomes, Row
 
@@ -104,7 +104,7 @@ def _choose(
     allowed, count = outcome_ids(model, outcomes), len(places.at)
     if isinstance(candidates, str) and candidates == "auto":
         candidates = affordable(model, places)
-    candidates = checked(candidates)
+    candidates = checked_candidates(candidates)
     if isinstance(candidates, str):  # all
         candidates = len(allowed)
     given = None if isinstance(candidates, int) else read_words(model.vocabulary, places, allowed, candidates)

@@ -69,7 +69,7 @@ def choose(
             f"a pair has two places, and here {'is one' if len(places.at) == 1 else f'are {len(places.at)}'}: "
             f"{places.title}. One place alone is a matter of fill, three or more of a block joint."
         )
-    allowed, candidates = outcome_ids(conditionals, outcomes), checked(candidates)
+    allowed, candidates = outcome_ids(conditionals, outcomes), checked_candidates(candidates)
     ids = [allowed, allowed]
     if not isinstance(candidates, int | str):
         ids = read_words(conditionals.vocabulary, places, allowed, candidates)
@@ -94,7 +94,7 @@ def choose(
     return sides[0], sides[1]
 
 
-def checked(candidates: object) -> int | Literal["all"] | Words:
+def checked_candidates(candidates: object) -> int | Literal["all"] | Words:
     """Candidates as somebody gives them, if they can be such."""
     if isinstance(candidates, str) and candidates == "all":
         return "all"

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from besag.checks import checked
 from besag.errors import BesagError, nearest, require
 from besag.joints import metrics, pair_plot, pair_show, passes
 from besag.joints.registry import CONSTRUCTIONS, Construction, construction
@@ -70,12 +71,14 @@ class Comparison(Presented):
     joints: tuple[PairJoint, ...]
 
     @classmethod
+    @checked
     def of(cls, joint: PairJoint, constructions: Iterable[str | Construction] | None = None) -> Comparison:
         joints = tuple(each(joint, constructions))
         if not joints:
             raise BesagError(f"a comparison needs a construction: {', '.join(CONSTRUCTIONS)}")
         return cls(joints)
 
+    @checked
     def __getitem__(self, name: str) -> PairJoint:
         found = {joint.construction.label: joint for joint in self.joints}
         if name not in found:
@@ -156,6 +159,7 @@ class Comparison(Presented):
         frame = frame.astype(dict.fromkeys(whole, "Int64"))
         return describe(frame, self, **json_ready(self._about()))
 
+    @checked
     def plot(self, ax: Axes | None = None) -> Axes:
         """Bars: P-NLL and U-NLL of every construction, or, without a text of its own, A-KL and mutual information."""
         return pair_plot.bars(self, ax)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from besag.checks import checked
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.joints.asking import unaries
@@ -30,6 +31,7 @@ OWN = (
 )  # beside options of a construction
 
 
+@checked
 def joint(
     engine: Engine,
     places: Places,

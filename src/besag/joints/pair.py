@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from besag import noise
-from besag.checks import whole_number
+from besag.checks import checked, whole_number
 from besag.errors import BesagError, nearest
 from besag.joints import pair_plot, pair_show, passes
 from besag.joints.comparison import Comparison
@@ -89,6 +89,7 @@ class PairJoint(Presented):
     ) -> PairJoint:
         return cls(places, unaries, construction, construction.build(unaries), vocabulary, model, dtype)
 
+    @checked
     def by(self, construction: Construction) -> PairJoint:
         """The same two places and conditionals, another construction."""
         return replace(self, construction=construction, built=construction.build(self.unaries))
@@ -134,6 +135,7 @@ class PairJoint(Presented):
 
     # ---- the numbers
 
+    @checked
     def log_prob(self, *tokens: str | int) -> float:
         """log q of one token for each of the two places."""
         x, y = one_each(tokens, 2, "log_prob")
@@ -144,10 +146,12 @@ class PairJoint(Presented):
         """log q(a), (m,), and log q(b), (k,), in the order of `unaries.ids_a` and `unaries.ids_b`."""
         return _numpy(self.built.log_u), _numpy(self.built.log_v)
 
+    @checked
     def conditional_a(self, y: str | int) -> NDArray[np.float64]:
         """log q(a = · | b = y), (m,)."""
         return self._given(self._cells(y=_one(self._index(1, y)))[:, 0], "b", y)
 
+    @checked
     def conditional_b(self, x: str | int) -> NDArray[np.float64]:
         """log q(b = · | a = x), (k,)."""
         return self._given(self._cells(_one(self._index(0, x)))[0], "a", x)
@@ -169,12 +173,14 @@ class PairJoint(Presented):
         both = torch.log_softmax(cells, 0), torch.log_softmax(cells, 1)
         return both[0].cpu().numpy(), both[1].cpu().numpy()
 
+    @checked
     def top(self, n: int = 10) -> list[Pair]:
         """The n likeliest pairs, likeliest first."""
         _, rows, columns = passes.top(self.unaries, self.built.law, whole_number(n, "n", most=MOST_ROWS))
         found = [self._pair(x, y) for x, y in zip(rows.tolist(), columns.tolist(), strict=True)]
         return sorted(found, key=lambda pair: -pair.log_prob)  # a number alone may round otherwise than in a block
 
+    @checked
     def sample(self, n: int, seed: int = 0) -> list[tuple[Token, Token]]:
         """n independent pairs, each by two numbers of `noise`: draw i is the same however many are drawn."""
         draw = np.arange(whole_number(n, "n", most=MOST_ROWS))
@@ -202,12 +208,14 @@ class PairJoint(Presented):
     def mutual_information(self) -> float:
         return self._measured.mutual_information
 
+    @checked
     def compare(self, constructions: Iterable[str | Construction] | None = None) -> Comparison:
         """Every construction (or those named) on these two places, by every metric."""
         return Comparison.of(self, constructions)
 
     # ---- out of here
 
+    @checked
     def text(self, *tokens: str | int) -> str:
         """The text with one token for each of the two places filled in."""
         return filled_text(self.vocabulary, self.places, tokens)
@@ -216,10 +224,12 @@ class PairJoint(Presented):
         """For JSON: all that is known of it, and the 20 likeliest pairs."""
         return pair_show.to_dict(self)
 
+    @checked
     def to_pandas(self, n: int = 100) -> DataFrame:
         """The n likeliest pairs, one row each; `frame.attrs` says what the numbers are."""
         return pair_show.to_pandas(self, n)
 
+    @checked
     def plot(self, ax: Axes | None = None, n: int = 12) -> Axes:
         """q over the n likeliest tokens of each place as a heatmap, with the marginals on its sides."""
         return pair_plot.draw(self, ax, whole_number(n, "n", most=MOST_DRAWN))

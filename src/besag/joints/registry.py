@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 
 from torch import Tensor
 
+from besag.checks import checked
 from besag.joints.law import JointLaw
 from besag.joints.unaries import Unaries
 from besag.registry import Named, Registry
@@ -39,6 +40,7 @@ class Construction(Named, ABC):
 CONSTRUCTIONS: Registry[type[Construction]] = Registry("joint construction")
 
 
+@checked
 def construction(name: str, **options: object) -> Construction:
     """The construction of that name, with its options set; a wrong one is answered with the nearest right one."""
     return CONSTRUCTIONS.find(name)(**options)

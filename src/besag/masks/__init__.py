@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from besag.checks import checked
 from besag.masks import (
     adaptive,
     attention_guided,
@@ -61,6 +62,7 @@ __all__ = [
 ]
 
 
+@checked
 def law(name: str, **options: Any) -> MaskLaw:
     """The law of this name; its fields are its options, and others are refused.
 

@@ -23,6 +23,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from besag.arrays import Floats, Ints
+from besag.checks import checked
 from besag.errors import BesagError, nearest
 from besag.files.lines import lines_of
 from besag.files.whole import whole
@@ -81,6 +82,7 @@ class _Level(NamedTuple):
     counts: Ints
 
 
+@checked
 def build_pmi_vocabulary(
     statistics: Statistics,
     *,

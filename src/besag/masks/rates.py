@@ -15,7 +15,7 @@ import numpy as np
 
 from besag import noise
 from besag.arrays import Floats, Ints
-from besag.checks import is_number
+from besag.checks import checked, is_number
 from besag.errors import BesagError, nearest, quoted
 from besag.noise import Training
 
@@ -120,6 +120,7 @@ def spread(draw: Ints, seed: int) -> Floats:
     return np.maximum(u, 2.0**-53)
 
 
+@checked
 def rate_named(rate_law: str, rate: float, end_rate: float | None = None, hold: float = 0.0) -> Rate:
     """The rate a recipe speaks of. "beta" and "uniform" draw a rate for each passage, and make no use of `rate`.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from besag.checks import checked
 from besag.errors import BesagError, nearest
 from besag.results import data
 from besag.results.data import json_ready
@@ -94,12 +95,14 @@ class Chain(Presented):
     def __len__(self) -> int:
         return len(self.texts)
 
+    @checked
     def __getitem__(self, chain: int) -> str:
         return self.texts[chain]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.texts)
 
+    @checked
     def summary(self, chain: int) -> dict[str, float]:
         """The numbers of one chain over its steps: sums of what is counted, means of what is measured."""
         found = {}
@@ -123,6 +126,7 @@ class Chain(Presented):
         rows = [{"chain": at, "text": text, **self.summary(at)} for at, text in enumerate(self.texts)]
         return data.frame(self, rows)
 
+    @checked
     def diagnose(self, number: str | None = None, burn_in: int = 0) -> Diagnosis:
         """Effective sample size, split R-hat and autocorrelation of one of `numbers`; of the energy if there is one.
 
@@ -139,12 +143,14 @@ class Chain(Presented):
         ids = None if kept is None else np.unique(kept, return_inverse=True)[1].reshape(kept.shape)
         return diagnose(self.numbers[name], ids, name=name, warmup=burn_in)
 
+    @checked
     def measure(self, **options: Any) -> TextReport:
         """Self-BLEU, distinct-n and stutters; with a `reference` how new the texts are, with a `judge` how likely."""
         from besag.diagnostics.texts import measure
 
         return measure(self.texts, **options)
 
+    @checked
     def plot(self, chain: int = 0) -> Figure:
         """Traces, changes a step and the autocorrelation; and how one chain's tokens changed, where they were kept."""
         from besag.diagnostics.chain_plots import plot_chain

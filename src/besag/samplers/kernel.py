@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from besag import noise as counters
+from besag.checks import checked
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.registry import Named, Registry
@@ -141,6 +142,7 @@ KERNELS: Registry[type[Kernel]] = Registry("kernel")
 register = KERNELS.register
 
 
+@checked
 def kernel(name: str, **options: object) -> Kernel:
     """The kernel of that name or alias, with its options set; a wrong one is answered with the nearest right one."""
     return KERNELS.find(name)(**options)

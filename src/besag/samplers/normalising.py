@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
+from besag.checks import checked
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.results import data
@@ -81,6 +82,7 @@ class Normalised(Presented):
         return [Grid((), lines([*rows, ("log Z", number(self.log_z.estimate))]), left=(0, 1))]
 
 
+@checked
 def normalise(engine: Engine, texts: Sequence[str], within: str | None = None, **options: Any) -> list[Normalised]:
     """The log-probability of each text under exp(−E/T), among texts of its length or among the fillings of `within`."""
     if isinstance(texts, str):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from besag import noise as counters
-from besag.checks import MOST_CHAINS, MOST_LENGTH, MOST_STEPS, whole_number
+from besag.checks import MOST_CHAINS, MOST_LENGTH, MOST_STEPS, checked, whole_number
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
@@ -38,6 +38,7 @@ Watch: TypeAlias = Callable[[int, list[int], Callable[[], list[str]]], None]  # 
 Allow: TypeAlias = Callable[[Conditionals, Sheet], Tensor]  # (L, V): which tokens may stand where
 
 
+@checked
 def sample(
     engine: Engine,
     text: str | None,

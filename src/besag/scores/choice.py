@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from besag.checks import checked
 from besag.engine import Engine
 from besag.errors import BesagError, nearest, quoted
 from besag.results import data
@@ -127,6 +128,7 @@ class Choice(Presented):
         columns = {"option": self.options, "value": self.values, "share": self.shares, "text": texts}
         return data.frame(self, columns, of=self.of)
 
+    @checked
     def plot(self, ax: Axes | None = None) -> Axes:
         """The shares as bars, the best on top."""
         return bars(ax, self.options, self.shares, "share among these options", self.facts)
@@ -148,6 +150,7 @@ class Choice(Presented):
         ]
 
 
+@checked
 def choose(
     engine: Engine,
     text: str,

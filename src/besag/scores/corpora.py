@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from besag.checks import checked
 from besag.errors import BesagError
 from besag.results import data
 from besag.results.data import json_ready
@@ -218,6 +219,7 @@ class Tally:
         )
 
 
+@checked
 def corpus(scores: Iterable[Score]) -> Corpus:
     """The (pseudo-)perplexity of all the texts together.
 

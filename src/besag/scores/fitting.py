@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from besag.checks import checked
 from besag.conditionals.contract import Conditionals
 from besag.engine import Idle
 from besag.scores.length import LengthModel
 from besag.scores.scoring import batches
 
 
+@checked
 def length_model(conditionals: Conditionals, texts: Iterable[str]) -> LengthModel:
     """The law of how many tokens a text has in the model's own vocabulary, fitted to these texts, read once."""
     encode = conditionals.vocabulary.encode

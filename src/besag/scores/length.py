@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from besag.checks import number, whole_number
+from besag.checks import checked, number, whole_number
 from besag.errors import BesagError
 from besag.files.lines import small_file
 from besag.files.whole import write_whole
@@ -53,6 +53,7 @@ class LengthModel:
     fitted_with: str  # the vocabulary whose tokens were counted
 
     @classmethod
+    @checked
     def fit(cls, lengths: Iterable[int], fitted_with: str = "") -> LengthModel:
         """Fit to the token counts of many texts, read once."""
         counts: Counter[int] = Counter()
@@ -70,6 +71,7 @@ class LengthModel:
     def n_texts(self) -> int:
         return sum(self.counts.values())
 
+    @checked
     def log_prob(self, n: int) -> float:
         """log p(n) in nats: finite for every n >= 1."""
         n = _checked(n)
@@ -78,6 +80,7 @@ class LengthModel:
             smoothed = math.log(self.counts[n] + math.exp(smoothed))
         return smoothed - math.log(self.n_texts + self.alpha)
 
+    @checked
     def quantile(self, height: float) -> int:
         """The smallest n with P(at most n tokens) ≥ height, for a height in (0, 1): a draw, where height is noise."""
         height = number(height, "height", least=0.0, most=1.0)
@@ -87,6 +90,7 @@ class LengthModel:
             below += math.exp(self.log_prob(n))
         return n
 
+    @checked
     def save(self, path: str | Path) -> None:
         """Write a JSON file."""
         content = {
@@ -101,6 +105,7 @@ class LengthModel:
         write_whole(path, json.dumps(content, indent=1) + "\n")
 
     @classmethod
+    @checked
     def load(cls, path: str | Path) -> LengthModel:
         """Read what `save` wrote."""
         try:

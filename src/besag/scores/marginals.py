@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.arrays import Floats, Ints
-from besag.checks import whole_number
+from besag.checks import checked, whole_number
 from besag.errors import BesagError, nearest, quoted
 from besag.places.tokens import Token, token_ids
 from besag.results.grid import Grid
@@ -103,11 +103,13 @@ class Marginals(Presented):
 
     # ---- the numbers
 
+    @checked
     def log_prob(self, at: int, token: str | int) -> float:
         """log p of a token at a place, given all the others."""
         row = self._row(at)
         return float(self.log_probs[row, self._column(row, token)])
 
+    @checked
     def effect(self, own: str | int, at: int, other: str | int) -> float:
         """log p(other) − log p(own) at a place: the effect of a substitution, below 0 where the model likes it less.
 
@@ -123,6 +125,7 @@ class Marginals(Presented):
         """(n, k) log p of each column minus that of the text's own token: 0 where the column is that token."""
         return self.log_probs - self.own[:, None].astype(self.log_probs.dtype)
 
+    @checked
     def top(self, at: int, n: int = 5) -> list[tuple[Token, float]]:
         """The n likeliest of the columns at a place, likeliest first, with their log p."""
         row = self._row(at)
@@ -154,10 +157,12 @@ class Marginals(Presented):
         """For JSON: every fact and place, with all candidates, or with the 20 likeliest tokens of the vocabulary."""
         return marginals_show.to_dict(self)
 
+    @checked
     def to_pandas(self, wide: bool = True) -> DataFrame:
         """One row a place and one column a token or candidate; `wide=False`: one row a place and candidate."""
         return marginals_show.to_pandas(self, wide)
 
+    @checked
     def plot(self, ax: Axes | None = None, n: int = 20) -> Axes:
         """The effects of substitutions as a heatmap over the places: all candidates, or the n likeliest tokens."""
         return marginals_show.draw(self, ax, whole_number(n, "n"))

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from besag.arrays import Bools, Ints
 from besag.batches import NotFinite
-from besag.checks import is_whole
+from besag.checks import checked, is_whole
 from besag.conditionals.contract import Conditionals, gives_zeros, require_both_sides
 from besag.engine import Engine, Idle, Plan
 from besag.errors import BesagError, quoted
@@ -41,6 +41,7 @@ Named: TypeAlias = Sequence[str | int]  # words of one token, or token ids
 NUMBERS = 2**24  # of rows in one request: what is fetched at a time
 
 
+@checked
 def marginals(
     engine: Engine,
     texts: str | Iterable[str | Idle],

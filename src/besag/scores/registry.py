@@ -6,6 +6,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
 
+from besag.checks import checked
 from besag.registry import Named, Registry
 from besag.scores.passage import Passage, ScorePlan
 
@@ -36,6 +37,7 @@ METHODS: Registry[type[Method]] = Registry("scoring method")
 register = METHODS.register
 
 
+@checked
 def method(name: str, **options: object) -> Method:
     """The method of that name or alias, with its options set; a wrong one is answered with the nearest right one."""
     return METHODS.find(name)(**options)

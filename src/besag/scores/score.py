@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from besag.checks import checked
 from besag.errors import BesagError, nearest, quoted
 from besag.places.positions import Position, TokenisedText, one_place
 from besag.results.status import Status
@@ -112,6 +113,7 @@ class Score:
     def __len__(self) -> int:
         return len(self.tokens)
 
+    @checked
     def in_base(self, base: float | str) -> Score:
         """The same score with logarithms in another base."""
         new = parse_base(base)
@@ -135,6 +137,7 @@ class Score:
     def reduce(self, how: Literal["none"], per: str = "token") -> NDArray[np.float64]: ...
     @overload
     def reduce(self, how: str, per: str = "token") -> float | NDArray[np.float64]: ...
+    @checked
     def reduce(self, how: str = "sum", per: str = "token") -> float | NDArray[np.float64]:
         """The total ("sum"), the total per token or word ("mean"), or the value of each token or word ("none").
 
@@ -175,6 +178,7 @@ class Score:
             pieces.append(Piece(text, start, end, float(self.log_probs[tokens].sum())))
         return pieces
 
+    @checked
     def span(self, start: int, end: int) -> float:
         """The sum over the tokens that overlap the characters text[start:end].
 
@@ -220,6 +224,7 @@ class Score:
         """One row a token; `frame.attrs` says what the numbers are."""
         return record.to_pandas(self)
 
+    @checked
     def plot(self, ax: Axes | None = None, kind: Literal["line", "text"] = "line") -> Axes:
         """The surprisals as a line over the tokens, or as colours on the text itself."""
         return plot.draw(self, ax, kind)

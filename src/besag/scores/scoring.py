@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import numpy as np
 
 from besag.arrays import Floats
 from besag.batches import NotFinite
+from besag.checks import checked
 from besag.conditionals.contract import Conditionals, gives_zeros
 from besag.engine import Engine, Idle, Plan
 from besag.errors import BesagError, quoted
@@ -42,6 +43,7 @@ def score(
 def score(
     engine: Engine, texts: Iterable[str | Idle], method: str | Method = ..., **options: Any
 ) -> Iterator[Score]: ...
+@checked
 def score(
     engine: Engine,
     texts: str | Iterable[str | Idle],
@@ -60,7 +62,7 @@ def score(
 ) -> Score | list[Score] | Iterator[Score]:
     """One `Score` of a text, a list for a list, and for any other iterable an iterator that streams, in order."""
     if isinstance(texts, str) and not isinstance(words, str):
-        words = [words]  # type: ignore[list-item]
+        words = cast(WordPolicy, [words])
     total = 1 if isinstance(texts, str) else len(texts) if isinstance(texts, list | tuple) else None
     scoring = Scoring(
         engine.conditionals, method if isinstance(method, Method) else method_named(method, **options),

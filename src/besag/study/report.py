@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.arrays import Floats
+from besag.checks import checked
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.joints.comparison import OWN
@@ -89,11 +90,13 @@ class Report(Presented):
     def constructions(self) -> list[str]:
         return list(self.measured[0].joints)
 
+    @checked
     def values(self, metric: str, construction: str, rows: Sequence[PairRow]) -> Floats:
         """One number a row; nan where a construction has none (the model's own conditionals are no joint)."""
         return np.array([_value(row, construction, metric) for row in rows], np.float64)
 
     @classmethod
+    @checked
     def of(cls, engine: Engine, texts: Iterable[str], **options: Any) -> Report:
         """Run a study (`pairs.study` has the options) and keep its rows; with a progress bar as the engine has one."""
         from tqdm.auto import tqdm
@@ -108,6 +111,7 @@ class Report(Presented):
 
     # ---- tables
 
+    @checked
     def table(self, level: float = 0.95, seed: int = 0) -> list[dict[str, Any]]:
         """One row for each kind of pairs and construction: means and perplexities with their intervals."""
         table = []
@@ -133,6 +137,7 @@ class Report(Presented):
                 table.append(line)
         return table
 
+    @checked
     def differences(self, level: float = 0.95, seed: int = 0, against: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Paired differences, one construction less another, over the same pairs: negative is better.
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from besag.arrays import Bools, Ints
-from besag.checks import number, whole_number
+from besag.checks import checked, number, whole_number
 from besag.errors import BesagError, quoted
 from besag.masks import Masking, Passages, Replacement, law, ordinary_ids, rate_named
 from besag.masks.law import Adaptive, MaskLaw, Statistics
@@ -60,6 +60,7 @@ class MaskingCollator:
     Rates and laws that move with the run ask `set_progress`; `callback()` calls both setters from a Trainer.
     """
 
+    @checked
     def __init__(
         self,
         tokenizer: Any,
@@ -119,14 +120,17 @@ class MaskingCollator:
         self._clock.share_memory_()  # type: ignore[no-untyped-call]  # with every worker
         self._batches = 0  # of this process
 
+    @checked
     def set_progress(self, progress: float) -> None:
         """From 0 to 1. Workers see it at once, so batches they fetch ahead are a little early."""
         self._clock[0] = number(progress, "progress", least=0, most=1)
 
+    @checked
     def set_epoch(self, epoch: int) -> None:
         """Other masks for the same draw numbers."""
         self._clock[1] = whole_number(epoch, "epoch", least=0, most=2**15)
 
+    @checked
     def __call__(self, features: Sequence[Any]) -> dict[str, Tensor]:
         if isinstance(features, str | Mapping) or not isinstance(features, Sequence):
             raise BesagError(f"{quoted(features)} is no batch: give a list of examples.")

@@ -436,9 +436,9 @@ def test_options_that_make_no_sense(options, told):
 @pytest.mark.parametrize(
     ("texts", "told"),
     [
-        (None, "augment(None): give a text or a list of texts"),
-        (7, "augment(7): give a text or a list of texts"),
-        (["s0 s1", None], "expected a text, got None"),
+        (None, "texts=None: give a text or a list of texts"),
+        (7, "texts=7: give a text or a list of texts"),
+        (["s0 s1", None], "texts[1]=None: give a text"),
     ],
 )
 def test_what_is_no_text_is_refused(texts, told):

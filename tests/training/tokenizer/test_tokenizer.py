@@ -224,7 +224,7 @@ def test_no_text_is_refused() -> None:
     for nothing in ([], ["", " \n "]):
         with pytest.raises(BesagError, match="no text"):
             train_tokenizer(nothing)
-    with pytest.raises(BesagError, match="got one text"):
+    with pytest.raises(BesagError, match="texts='the cat': give a list of texts"):
         train_tokenizer("the cat")
     with pytest.raises(BesagError, match="half of a surrogate pair"):
         train_tokenizer(["the \ud800 cat"])

@@ -40,7 +40,7 @@ from torch import Tensor
 
 from besag import noise
 from besag.arrays import Floats, Ints
-from besag.checks import MOST_COPIES, MOST_PLACES, is_number, whole_number
+from besag.checks import MOST_COPIES, MOST_PLACES, checked, is_number, whole_number
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.engine import Answers, Engine, Plan, Request
 from besag.errors import BesagError, quoted
@@ -64,6 +64,7 @@ MOST_ROUNDS = 1000
 ATTEMPTS = 8  # to make a copy that says something else than those before it
 
 
+@checked
 def augment(engine: Engine, texts: str | Sequence[str], **options: Any) -> Augmentation:
     """Changed copies of a text or of several; the options are those of `Augmenting`.
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from besag.checks import checked
 from besag.results import data
 from besag.results.data import json_ready
 from besag.results.grid import Grid, Line
@@ -71,6 +72,7 @@ class Augmentation(Presented):
     def __len__(self) -> int:
         return len(self.rows)
 
+    @checked
     def __getitem__(self, index: int) -> Augmented:
         return self.rows[index]
 

@@ -40,7 +40,7 @@ from torch import Tensor
 
 from besag import noise
 from besag.arrays import Floats, Ints
-from besag.checks import MOST_STEPS, is_number, whole_number
+from besag.checks import MOST_STEPS, checked, is_number, whole_number
 from besag.conditionals.contract import Conditionals
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError, quoted
@@ -142,6 +142,7 @@ class Inversion:
     def steps(self) -> int:
         return int(self.step.max()) + 1
 
+    @checked
     def replay(self, engine: Engine, changes: Changes | None = None, *, strength: float = 0.0, seed: int = 0) -> Edited:
         """The text that this noise gives with some of it replaced, or hidden and drawn anew with fresh noise.
 
@@ -211,6 +212,7 @@ class Inversion:
             model=self.model,
         )
 
+    @checked
     def save(self, path: str | Path) -> Path:
         """Write it as npz; `Inversion.load` reads it back bit by bit."""
         about = {name: getattr(self, name) for name in ("text", "temperature", "seed", "model")}
@@ -221,6 +223,7 @@ class Inversion:
         return file
 
     @classmethod
+    @checked
     def load(cls, path: str | Path) -> Inversion:
         try:
             with np.load(path, allow_pickle=False) as stored:
@@ -241,6 +244,7 @@ class Inversion:
         return wrapped(facts, shutil.get_terminal_size().columns)
 
 
+@checked
 def invert(
     engine: Engine,
     text: str,
@@ -260,6 +264,7 @@ def invert(
     return next(engine.run([_invert(engine.conditionals, text, keep, depth, steps, temperature, seed)]))
 
 
+@checked
 def edit(
     engine: Engine,
     text: str,

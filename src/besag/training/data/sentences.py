@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import re
 
+from besag.checks import checked
+
 _CLOSING = "\"'”’»›)\\]}*_"  # noqa: RUF001
 _OPENING = "\"'“‘«‹„¿¡(\\[{*_"  # noqa: RUF001
 # Possessive throughout: nothing is read twice, so a line of ten megabytes of full stops takes no longer than others.
@@ -46,6 +48,7 @@ _FIRST = _set(
 )
 
 
+@checked
 def sentences(text: str) -> list[tuple[int, int]]:
     """(start, end) in characters of each sentence, in order; white space between them belongs to none.
 

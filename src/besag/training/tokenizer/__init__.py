@@ -31,7 +31,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from besag import noise
-from besag.checks import is_number, whole_number
+from besag.checks import checked, is_number, whole_number
 from besag.errors import BesagError, nearest, quoted
 from besag.noise import TokenizerTraining
 from besag.training.tokenizer import unigram
@@ -112,6 +112,7 @@ class Layout:
         )
 
 
+@checked
 def train_tokenizer(
     texts: Iterable[str],
     *,

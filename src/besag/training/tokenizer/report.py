@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from besag.checks import checked
 from besag.errors import BesagError, require
 from besag.vocabulary import Vocabulary
 
@@ -78,6 +79,7 @@ class TokenizerReport:
         return {name: None if isinstance(x, float) and math.isnan(x) else x for name, x in asdict(self).items()}
 
 
+@checked
 def report(
     tokenizers: Mapping[str, Vocabulary | Any], texts: Iterable[str], *, segmentation: Mapping[str, str] | None = None
 ) -> list[TokenizerReport]:
