@@ -99,6 +99,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "cli/config.py", "cli/lengths.py", "cli/rows.py",
     )),
     ("cli/test_score_failures.py", "how a command ends", ("cli/exits.py",)),
+    ("cli/test_kills.py", "minimal pairs that go on after a kill", ("cli/comparing.py",)),
     ("conditionals/test_transformer.py", "what masked and causal networks share, asked of each family", (
         "conditionals/contract.py", "conditionals/network.py", "conditionals/split.py",
     )),
@@ -159,6 +160,7 @@ COVERED: dict[str, tuple[str, str]] = {module: (test, why) for test, why, module
 NOTHING_RUNS: dict[str, str] = {"arrays.py": "names of types"}
 
 WHOLE: dict[str, str] = {  # tests of no one file
+    "cli/test_kills.py": "commands that are killed, started twice or out of room",
     "cli/test_process.py": "the command as a process: streams, signals, how soon it answers",
     "cli/test_resume.py": "a scored file that goes on after a kill, byte for byte",
     "constraints/test_networks.py": "constraints on networks and under kernels",

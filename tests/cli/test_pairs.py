@@ -10,6 +10,7 @@ import pytest
 from tests.cli.conftest import Run, put, table
 
 import besag
+from besag.cli.pairs import BLOCK
 from besag.study.folder import Folder
 from besag.study.pairs import study
 
@@ -65,6 +66,7 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(
         append(folder, row)  # type: ignore[arg-type]
 
     command = ("pairs", file, "-o", tmp_path / "study", *QUICK)
+    monkeypatch.setitem(BLOCK, "cpu", 2)
     monkeypatch.setattr(Folder, "append", interrupted)
     first = run(*command)
     assert first.exit_code == 130

@@ -135,12 +135,9 @@ def test_lost_rows_and_a_broken_note_are_told(tmp_path: Path) -> None:
     assert path.read_text() == "row\n1\n"
 
 
-def test_a_folder_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    out = Resumable("tsv", "/proc/out.tsv")
-    out.begin(SETTINGS)
+def test_a_folder_that_cannot_be_written_is_told_at_once() -> None:
     with pytest.raises(BesagError, match=r"cannot write '/proc/out\.tsv"):
-        out.write({"row": 1}, {})
-    out.close()
+        Resumable("tsv", "/proc/out.tsv")  # told before the work, not after it
 
 
 def test_blocks_are_cut_by_row_number() -> None:

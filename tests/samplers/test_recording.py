@@ -184,18 +184,43 @@ def test_what_stands_after_the_saved_state_is_written_again(run, tmp_path, more)
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
-def test_the_network_is_not_run_for_a_run_that_is_not_there(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(Metropolis, "init", never)
-    with pytest.raises(BesagError, match="there is no run to go on with"):
-        run(tmp_path / "a.jsonl", resume=True)
-    (tmp_path / "a.jsonl").touch()
-    with pytest.raises(BesagError, match="there is no run to go on with"):
-        run(tmp_path / "a.jsonl", resume=True)
-    monkeypatch.undo()
+def test_the_network_is_not_run_for_another_run(run, tmp_path, monkeypatch):
     run(tmp_path / "a.jsonl")
     monkeypatch.setattr(Metropolis, "init", never)
     with pytest.raises(BesagError, match="is a run with other settings: seed is 1, and was 0"):
         run(tmp_path / "a.jsonl", seed=1, resume=True)
+
+
+@pytest.mark.parametrize("left", ["nothing", "an empty file", "rows without a step", "a state without rows"])
+def test_a_run_that_never_began_is_begun_by_resuming(run, tmp_path, left):
+    """As after a kill before the first state was saved: whoever always says resume need not look."""
+    run(tmp_path / "whole.jsonl")
+    file = tmp_path / "a.jsonl"
+    if left == "an empty file":
+        file.touch()
+    elif left != "nothing":
+        run(file)
+        save(None, f"{file}.state", json.loads(str(np.load(f"{file}.state")["about"])))
+        file.write_bytes(file.read_bytes()[:50] if left == "rows without a step" else b"")
+    with pytest.warns(UserWarning, match=r"there is no run to go on with in '.*a\.jsonl': it begins"):
+        run(file, resume=True)
+    assert file.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+def test_two_at_once_are_refused_and_the_first_is_undisturbed(run, tmp_path):
+    run(tmp_path / "whole.jsonl")
+    file, refused = tmp_path / "a.jsonl", []
+
+    def meanwhile(step, chains, texts):
+        for resume in (False, True):
+            with pytest.raises(BesagError, match="is being written by another process") as told:
+                run(file, resume=resume)
+            refused.append(told)
+
+    run(file, watch=meanwhile)
+    assert len(refused) == 2 * 7
+    assert file.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert sorted(files(tmp_path)) == ["a.jsonl", "a.jsonl.state", "whole.jsonl", "whole.jsonl.state"]
 
 
 def test_only_what_can_be_gone_on_with_is_offered_for_it(run, tmp_path):

@@ -13,17 +13,26 @@ from besag.study.folder import Folder, checksum
 from besag.study.pairs import PairRow
 from besag.study.report import Report
 
+DONE_IS_5 = '{"kind": "besag pair study", "done": 5}'
 SETTINGS = {"model": "tiny", "seed": 0, "pairs": ["random"], "file": "a.txt"}
 
 
 @pytest.fixture
 def written(tmp_path):
     folder = Folder(tmp_path / "study")
-    assert folder.begin(SETTINGS) == 0
+    assert folder.begin(SETTINGS) == (0, None)
     for row in many(3):
         folder.append(row)
+    folder.note(3, ["state"])
     folder.close()
     return folder.path
+
+
+def going_on(path, **changes):
+    folder = Folder(path)
+    done = folder.begin({**SETTINGS, **changes})
+    folder.close()
+    return done
 
 
 def test_every_row_is_there_as_soon_as_it_is_written(tmp_path):
@@ -37,13 +46,12 @@ def test_every_row_is_there_as_soon_as_it_is_written(tmp_path):
     assert [row.to_dict() for row in folder.report().rows] == [first.to_dict(), second.to_dict()]
 
 
-@pytest.mark.parametrize("torn", ["", '{"text": 4, "pa', "\0"])
-def test_it_goes_on_after_the_last_whole_line(written, torn):
+@pytest.mark.parametrize("more", ["", '{"text": 4, "pa', "\0", '{"text": 4, "of": "a block that was not finished"}\n'])
+def test_it_goes_on_after_the_last_row_that_was_noted(written, more):
     with open(written / "pairs.jsonl", "a") as file:
-        file.write(torn)
-    assert len(Folder(written).report().rows) == 3
+        file.write(more)
     folder = Folder(written)
-    assert folder.begin({**SETTINGS, "file": "moved.txt"}) == 3
+    assert folder.begin({**SETTINGS, "file": "moved.txt"}) == (3, ["state"])
     folder.append(many(4)[3])
     folder.close()
     assert [row.text for row in folder.report().rows] == [1, 2, 3, 4]
@@ -62,7 +70,7 @@ def test_a_study_without_rows_may_begin_anew(tmp_path):
     folder.begin(SETTINGS)
     folder.close()
     again = Folder(tmp_path / "study")
-    assert again.begin({**SETTINGS, "model": "another"}) == 0
+    assert again.begin({**SETTINGS, "model": "another"}) == (0, None)
     again.append(many(1)[0])
     again.close()
     assert again.report().settings["model"] == "another"
@@ -82,6 +90,57 @@ def test_what_is_no_study_is_left_alone(tmp_path):
     (tmp_path / "study.json").write_text("{")
     with pytest.raises(BesagError, match="is not JSON"):
         Folder(tmp_path).report()
+    with pytest.raises(BesagError, match="holds files"):
+        Folder(tmp_path).begin(SETTINGS)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["mine.txt", "study.json"]
+
+
+@pytest.mark.parametrize("left", ["", "{", '{"kind": "besag pair', "[" * 100_000, "\0" * 50, DONE_IS_5])
+def test_a_torn_study_json_does_not_block_its_folder(written, left):
+    rows = (written / "pairs.jsonl").read_bytes()
+    (written / "study.json").write_text(left)
+    with pytest.warns(UserWarning, match="the report says nothing of the settings"):
+        assert len(Folder(written).report().rows) == 3
+    with pytest.warns(UserWarning, match=r"the study begins anew; what is there is set aside as .*pairs\.jsonl\.1"):
+        assert going_on(written) == (0, None)
+    assert (written / "pairs.jsonl.1").read_bytes() == rows  # nothing is lost
+    assert going_on(written) == (0, None)
+    (written / "study.json").write_text(left)
+    with pytest.warns(UserWarning, match="the study begins anew"):
+        assert going_on(written, seed=1) == (0, None)
+
+
+@pytest.mark.parametrize("left", [[], [".lock"], [".lock", ".study-draft-0123abcd.json"]])
+def test_a_kill_before_the_first_note_does_not_block_the_folder(tmp_path, left):
+    for name in left:
+        (tmp_path / name).touch()
+    assert going_on(tmp_path) == (0, None)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["pairs.jsonl", "study.json"]
+
+
+def test_rows_that_are_gone_are_told(written):
+    (written / "pairs.jsonl").write_text("")
+    with pytest.raises(BesagError, match="has lost rows: 3 of it were done, and there are 0"):
+        going_on(written)
+    assert sorted(file.name for file in written.iterdir()) == ["pairs.jsonl", "study.json"]
+
+
+def test_rows_of_an_earlier_version_are_all_done(written):
+    settings = json.loads((written / "study.json").read_text())
+    del settings["done"]
+    (written / "study.json").write_text(json.dumps(settings))
+    assert going_on(written) == (3, None)
+
+
+def test_one_process_at_a_time(written):
+    folder = Folder(written)
+    folder.begin(SETTINGS)
+    with pytest.raises(BesagError, match=r"is being written by another process .*choose another --output"):
+        Folder(written).begin(SETTINGS)
+    folder.append(many(4)[3])
+    folder.note(4, None)
+    folder.close()
+    assert going_on(written) == (4, None)
 
 
 def test_a_broken_line_is_named(written):

@@ -54,7 +54,7 @@ app = typer.Typer(
     name="besag",
     cls=Commands,
     epilog="Exit codes: 0 done, 1 a model that cannot be used, 2 wrong input, 3 some rows were not scored, 70 a fault "
-    "of besag, 130 Ctrl-C, 141 the pipe was closed.",
+    "of besag, 130 Ctrl-C, 141 the pipe was closed, 143 SIGTERM.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 import typer
 
 from besag.cli import options as o
+from besag.cli.comparing import Comparing, items
 from besag.cli.config import Config
-from besag.cli.exits import UNSCORED, guarded, say
+from besag.cli.exits import INTERRUPTED, UNSCORED, guarded, say
 from besag.cli.groups import ModelsOptions, OutputOptions, PlotOptions, RunOptions, grouped
 from besag.cli.settings import MethodsOptions
 from besag.errors import BesagError
@@ -17,7 +19,6 @@ from besag.results.tables import shown
 
 if TYPE_CHECKING:
     from besag.cli.side_by_side import Scorer
-    from besag.evaluation.minimal_pairs import MinimalPairs
 
 _FILES = (
     "BLiMP's JSON Lines, TSV, CSV, Parquet (acceptable sentence, other one, perhaps paradigm and phenomenon); .xz …"
@@ -64,6 +65,7 @@ def minimal_pairs(
     header: Header = None,
     limit: Limit = None,
     per: Per = "paradigm",
+    resume: o.Resume = False,
     config: Config = None,
 ) -> int:
     """How often a model prefers the acceptable one of two sentences, with standard errors.
@@ -73,12 +75,15 @@ def minimal_pairs(
     besag eval minimal-pairs pairs.tsv -m bert-base-cased --method word_l2r --per pair -o pairs.jsonl
 
     A tie counts half. Exit code 3: some pairs were not scored (--per pair says which, their status says why).
+
+    A run that was stopped or killed goes on with --resume; until its end, FILE.items holds the scores of sentences.
     """
+    kept = items(output.output, output.force, resume)
+    output = replace(output, force=output.force or (kept is not None and kept.resume))
     out = output.open()
     model.check()
 
     from besag.cli.side_by_side import pair
-    from besag.evaluation.minimal_pairs import minimal_pairs as compare
     from besag.evaluation.minimal_pairs import read_pairs
 
     pairs = [one for file in files for one in read_pairs(file, limit, good=good, bad=bad, header=header)]
@@ -87,17 +92,20 @@ def minimal_pairs(
     scorers = pair(models, methods, {}, [None] * len(models), model.names)
     if output.plot is not None and len(scorers) > 1:
         raise BesagError("--plot draws one model and one method, and there are several")
-    results: list[MinimalPairs] = []
-    try:
-        for scorer in scorers:
-            results.append(compare(scorer.lm, pairs, scorer.method, reduction=reduction))
-            for row in results[-1].table(per):
-                out.write({**_about(scorer, len(methods) > 1), **row}, {})
-    finally:
-        out.close()
+    work = Comparing(scorers, pairs, reduction, kept)
+    work.begin(asdict(scored))
+    if not work.through():
+        say(f"interrupted after {work.done:,} of {work.total:,} sentences{work.go_on}")
+        return INTERRUPTED
+    results = work.results()
+    for scorer, found in zip(scorers, results, strict=True):
+        for row in found.table(per):
+            out.write({**_about(scorer, len(methods) > 1), **row}, {})
+    out.close()
     for found in results:
         print(("\n" if output.shape == "table" else "") + shown(" · ".join(found.facts)), file=_for_words(output))
     output.save(results[0])
+    work.finish()
     unscored = sum(sum(found.unscored.values()) for found in results)
     if unscored:
         say(f"{unscored:,} pairs were not scored; --per pair says which")

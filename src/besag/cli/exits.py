@@ -9,6 +9,7 @@
 | 70 | a fault of besag itself: one line says which (BESAG_DEBUG=1 shows where), and asks you to report it |
 | 130 | Ctrl-C; what was written is complete |
 | 141 | whoever read the output closed the pipe; nothing is printed, as with any other filter |
+| 143 | SIGTERM, by which services and clusters end a process; the same as after Ctrl-C |
 """
 
 from __future__ import annotations
@@ -23,18 +24,22 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import ParamSpec
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from typing import ClassVar, ParamSpec
 
 import typer
 
 from besag.errors import BesagError, quoted
+from besag.files.claim import released
 from besag.results.tables import shown
 
 LARGEST = 10**18  # a number in an option stays below
-UNUSABLE, WRONG, UNSCORED, INTERNAL, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 70, 130, 141
+UNUSABLE, WRONG, UNSCORED, INTERNAL, INTERRUPTED, CLOSED_PIPE, TERMINATED = 1, 2, 3, 70, 130, 141, 143
 
 P = ParamSpec("P")
+
+_at_end: ContextVar[ExitStack | None] = ContextVar("_at_end", default=None)  # of the command that runs
 
 
 def guarded(command: Callable[P, int]) -> Callable[P, None]:
@@ -42,9 +47,9 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        CtrlC.last = None
         try:
-            with warnings.catch_warnings():
-                warnings.showwarning = lambda message, *_, **__: say(f"warning: {as_typed(str(message), command)}")
+            with CtrlC().watched(), _ended(command):
                 _refuse_beyond(kwargs)
                 code = command(*args, **kwargs)
             sys.stdout.flush()
@@ -69,9 +74,28 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
             if os.environ.get("BESAG_DEBUG"):
                 raise
             code = _say_fault(fault)
-        raise typer.Exit(code)
+        raise typer.Exit(TERMINATED if code == INTERRUPTED and CtrlC.last == signal.SIGTERM else code)
 
     return run
+
+
+def at_end(close: Callable[[], None]) -> None:
+    """Call this when the command ends, however it does."""
+    stack = _at_end.get()
+    if stack is not None:
+        stack.callback(close)
+
+
+@contextmanager
+def _ended(command: Callable[..., object]) -> Iterator[None]:
+    """However a command ends: warnings were told on stderr, outputs are closed, and what it claimed is free."""
+    with warnings.catch_warnings(), released(), ExitStack() as stack:
+        warnings.showwarning = lambda message, *_, **__: say(f"warning: {as_typed(str(message), command)}")
+        before = _at_end.set(stack)
+        try:
+            yield
+        finally:
+            _at_end.reset(before)
 
 
 def _refuse_beyond(given: Mapping[str, object]) -> None:
@@ -131,9 +155,15 @@ def _drop_stdout() -> None:
 
 
 class CtrlC:
-    """Ctrl-C, held back while something is written that must be whole; a second one is not held back."""
+    """Ctrl-C or SIGTERM, held back while something is written that must be whole; a second one is not held back.
+
+    Both raise KeyboardInterrupt. A command that ends by it returns INTERRUPTED, and `guarded` knows which one it was.
+    """
+
+    last: ClassVar[int | None] = None  # the signal that came last
 
     def __init__(self) -> None:
+        self._process = os.getpid()
         self._writing = self._pending = False
 
     @contextmanager
@@ -141,11 +171,14 @@ class CtrlC:
         if threading.current_thread() is not threading.main_thread():  # signals reach the main thread only
             yield
             return
-        before = signal.signal(signal.SIGINT, self._arrived)
+        kept = (signal.SIG_IGN, None)  # what is ignored, as in the background of a shell, stays so
+        signals = [one for one in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(one) not in kept]
+        before = {one: signal.signal(one, self._arrived) for one in signals}
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, before)
+            for one, handler in before.items():
+                signal.signal(one, handler)
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
@@ -159,6 +192,11 @@ class CtrlC:
             raise KeyboardInterrupt
 
     def _arrived(self, number: int, frame: object) -> None:
+        if os.getpid() != self._process:  # a worker that was split off ends as it would without us
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+            return
+        CtrlC.last = number
         if self._writing and not self._pending:
             self._pending = True
         else:

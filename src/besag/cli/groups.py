@@ -21,6 +21,7 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from besag.cli import options as o
+from besag.cli.exits import at_end
 from besag.errors import BesagError, nearest, require
 from besag.files.inputs import Input, Layout, inputs
 from besag.files.whole import whole
@@ -251,7 +252,9 @@ class OutputOptions:
 
     def open(self) -> Writer:
         """Asked for before the work begins, so that a file that cannot be written is known by then."""
-        return writer(self.shape, self.output, self.force, self.spreadsheet_safe)
+        out = writer(self.shape, self.output, self.force, self.spreadsheet_safe)
+        at_end(out.close)
+        return out
 
 
 @dataclass(frozen=True)

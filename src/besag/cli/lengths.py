@@ -13,7 +13,7 @@ from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import LayoutOptions, grouped
 from besag.errors import BesagError
 from besag.files.inputs import Layout, file_input, records
-from besag.files.writing import check_output
+from besag.files.writing import claimed
 from besag.results.status import Status
 from besag.results.words import counted
 
@@ -39,7 +39,7 @@ def lengths(
 
     besag lengths corpus.txt -o lengths.json
     """
-    check_output(output, force)
+    claimed(output, force)  # until the command ends
     texts = _Texts(file, rows.layout())
 
     import besag

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from besag.language_model import LanguageModel
     from besag.study.folder import Folder
 
+# Pairs whose questions run together. With a few hundred candidates a pair fills a batch or two by itself.
+BLOCK = {"cpu": 16, "mps": 64, "cuda": 256}
+
 _PAIRS = "random, contiguous (neighbours) or distance (see --distances); if not given, random and contiguous. Repeat."
 _CANDIDATES = "Only so many of the likeliest tokens of each place; if not given, the whole vocabulary."
 
@@ -106,23 +109,33 @@ def pairs(
 
     lm = model.load(False)
     folder = Folder(output)
-    done = folder.begin({**_about(lm, texts, constructions), **options, "file": file})
+    about = {**_about(lm, texts, constructions), **options, "file": file}
     try:
-        finished = _run(lm, texts, {**options, "constructions": constructions}, folder, done, run.progress)
+        finished = _run(lm, texts, {**options, "constructions": constructions}, folder, about, run.progress)
     finally:
         folder.close()
     return _tell(folder) if finished else INTERRUPTED
 
 
 def _run(
-    lm: LanguageModel, texts: list[str], options: dict[str, Any], folder: Folder, done: int, progress: bool | None
+    lm: LanguageModel,
+    texts: list[str],
+    options: dict[str, Any],
+    folder: Folder,
+    about: dict[str, Any],
+    progress: bool | None,
 ) -> bool:
-    """All pairs that are not done yet, each written as soon as it is; False after Ctrl-C."""
+    """All pairs that are not done yet, each written as soon as it is; False after Ctrl-C or SIGTERM."""
     from tqdm.auto import tqdm
 
     from besag.study.pair_sampling import schemes
     from besag.study.pairs import study
 
+    engine, block = lm.engine, 1 if options["candidates"] == "all" else BLOCK[lm.conditionals.device.type]
+    done, batches = folder.begin(about)
+    engine.steady = True  # from here on, the same questions run in the same batches
+    if batches is not None:
+        engine.batch_tokens, engine.measured = batches  # they are found, not set
     total = len(texts) * len(schemes(options["pairs"], options["distances"])) * options["per_text"]
     if done:
         say(f"{done:,} of {total:,} pairs are there already")
@@ -136,14 +149,16 @@ def _run(
         tqdm(total=total, initial=done, unit="pair", file=sys.stderr, dynamic_ncols=True, disable=hidden) as bar,
     ):
         try:
-            for row in study(lm.engine, texts, skip=done, **options):
+            for row in study(engine, texts, skip=done, block=block, **options):
                 with ctrl_c.held_back():
                     folder.append(row)
                     done += 1
+                    if done % block == 0 or done == total:
+                        folder.note(done, [engine.batch_tokens, engine.measured])
                 bar.update()
         except KeyboardInterrupt:
             bar.close()
-            say(f"interrupted after {done:,} of {total:,} pairs; the same command goes on from there")
+            say(f"interrupted after {done:,} of {total:,} pairs; the same command goes on")
             return False
     return True
 

@@ -78,7 +78,7 @@ class ResumeOptions(OutputOptions):
                 path,
                 force=self.force,
                 resume=self.resume,
-                go_on=_command(),
+                go_on=command(),
                 spreadsheet_safe=self.spreadsheet_safe,
             )
         if self.resume and ordinary:
@@ -136,7 +136,7 @@ def score(
         )
     if not work.through(records(sources, skip=rows.skip, limit=rows.limit, done=work.done)):
         skip = f"--skip {rows.skip + work.done} (and --output another file)"
-        say(f"interrupted after {work.done} rows; go on with {_command() if isinstance(out, Resumable) else skip}")
+        say(f"interrupted after {work.done} rows; go on with {command() if isinstance(out, Resumable) else skip}")
         return INTERRUPTED
     for tally in work.tallies:
         print(f"\n{tally.corpus()}", file=sys.stdout if output.on_screen else sys.stderr)
@@ -178,6 +178,7 @@ class Run:
         """Score and write all records; False after Ctrl-C."""
         from besag.cli import side_by_side
 
+        finished = False
         with self.ctrl_c.watched():
             try:
                 for record, scores in side_by_side.side_by_side(
@@ -188,8 +189,9 @@ class Run:
                         self._write(record, scores)
                 with self.ctrl_c.held_back():
                     self.out.finish()
+                    finished = True
             except KeyboardInterrupt:
-                return False
+                return finished
             finally:
                 with self.ctrl_c.held_back():
                     self.out.close()
@@ -252,13 +254,13 @@ def _about(sources: Sequence[Input], scorers: Sequence[Scorer], options: Mapping
     return {
         "besag": besag.__version__,
         "inputs": [source.fingerprint() for source in sources],
-        "models": [_model(scorer.lm) for scorer in scorers],
+        "models": [about_model(scorer.lm) for scorer in scorers],
         "names": [scorer.label.model for scorer in scorers],
         **options,
     }
 
 
-def _model(lm: LanguageModel) -> dict[str, Any]:
+def about_model(lm: LanguageModel) -> dict[str, Any]:
     """A hub's model by its commit, a folder by its files as they are now."""
     about: dict[str, Any] = {"name": lm.name, "device": str(lm.conditionals.device), "dtype": lm.dtype}
     commit = getattr(getattr(lm.model, "config", None), "_commit_hash", None)
@@ -270,7 +272,7 @@ def _model(lm: LanguageModel) -> dict[str, Any]:
     return about
 
 
-def _command() -> str:
+def command() -> str:
     """What was typed, to go on with."""
     words = [word for word in sys.argv[1:] if word not in ("--resume", "--force")]
     return shlex.join(["besag", *words, "--resume"])

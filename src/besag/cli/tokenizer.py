@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from besag.cli import options as o
-from besag.cli.exits import guarded, say
+from besag.cli.exits import at_end, guarded, say
 from besag.errors import BesagError
+from besag.files.claim import LOCK, Claim
 from besag.files.lines import lines_of
 from besag.files.writing import choose_format, writer
 
@@ -70,9 +71,7 @@ def train(
 
     besag tokenizer train corpus/*.txt.xz --kind unigram --size 8192 -o tokenizer
     """
-    folder = Path(output)
-    if folder.exists() and not (folder.is_dir() and (force or not any(folder.iterdir()))):
-        raise BesagError(f"{output!r} exists already: choose another --output, or say --force to write over it")
+    _claim(Path(output), force)
 
     from besag.training.data.sources import documents
     from besag.training.recipe import Data
@@ -87,6 +86,27 @@ def train(
     save_whole(learnt, output)
     say(f"{len(learnt):,} tokens in {output}")
     return 0
+
+
+def _claim(folder: Path, force: bool) -> None:
+    """A folder of our own until the command ends; gone again where nothing came to stand in it."""
+    if folder.exists() and not folder.is_dir():
+        raise BesagError(f"{str(folder)!r} is a file: choose another --output")
+    made = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise BesagError(f"cannot make the folder {str(folder)!r}: {failure.strerror}") from failure
+    claim = Claim(folder)
+
+    def let_go() -> None:
+        claim.release()
+        if made and not any(folder.iterdir()):
+            folder.rmdir()
+
+    at_end(let_go)
+    if not force and any(entry.name != LOCK for entry in folder.iterdir()):
+        raise BesagError(f"{str(folder)!r} exists already: choose another --output, or say --force to write over it")
 
 
 @tokenizer.command("report")

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -27,7 +27,7 @@ import numpy as np
 
 from besag.arrays import Floats
 from besag.checks import checked
-from besag.engine import Engine
+from besag.engine import IDLE, Engine, Idle
 from besag.errors import BesagError, nearest, require
 from besag.evaluation.pair_files import MinimalPair, read_pairs
 from besag.results import data
@@ -100,23 +100,51 @@ def minimal_pairs(
         raise BesagError(f"reduction={reduction!r}: 'sum' or 'mean' over tokens.{nearest(reduction, ['sum', 'mean'])}")
     engine = model if isinstance(model, Engine) else model.engine
     how = method if isinstance(method, Method) else method_named(method, **options)
-    scoring = Scoring(engine.conditionals, how, "tokenizer", "", "", " ", math.e, False, False, None, False)
-    sentences = _distinct(given)
-    value: dict[str, float] = {}
-    state: dict[str, Status] = {}
-    for text, score in zip(sentences, scoring.run(engine, sentences, len(sentences)), strict=True):
-        state[text] = score.status
-        value[text] = score.total if reduction == "sum" else score.mean
-    return MinimalPairs(
-        pairs=given,
-        good=np.array([value[one.good] for one in given]),
-        bad=np.array([value[one.bad] for one in given]),
-        statuses=tuple(state[one.good] if state[one.good] != "ok" else state[one.bad] for one in given),
-        method=how.name,
-        reduction=reduction,
-        model=engine.conditionals.name,
-        dtype=dtype_name(engine.conditionals.dtype),
-    )
+    work = Comparison(engine, given, how, reduction)
+    return work.result(list(work.scores()))
+
+
+class Comparison:
+    """Pairs on the way: the sentences that are to be scored, each once, and what their scores say of the pairs."""
+
+    def __init__(
+        self, engine: Engine, pairs: Sequence[MinimalPair], method: Method, reduction: Literal["sum", "mean"]
+    ) -> None:
+        self.engine, self.pairs, self.method, self.reduction = engine, tuple(pairs), method, reduction
+        self.sentences = _distinct(pairs)
+
+    def scores(self, skip: int = 0, block: int | None = None) -> Iterator[tuple[float, Status]]:
+        """Of each sentence after the first `skip`; those of a `block` run together, and of all if it is None."""
+        texts: Iterable[str | Idle] = self.sentences[skip:]
+        if block is not None:
+            texts = _in_blocks(texts, block)
+        engine = self.engine
+        scoring = Scoring(engine.conditionals, self.method, "tokenizer", "", "", " ", math.e, False, False, None, False)
+        for score in scoring.run(engine, texts, len(self.sentences) - skip):
+            yield score.total if self.reduction == "sum" else score.mean, score.status
+
+    def result(self, scores: Sequence[tuple[float, Status]]) -> MinimalPairs:
+        """Of all sentences, in their order."""
+        found = dict(zip(self.sentences, scores, strict=True))
+        value = {text: number for text, (number, _) in found.items()}
+        state = {text: status for text, (_, status) in found.items()}
+        return MinimalPairs(
+            pairs=self.pairs,
+            good=np.array([value[one.good] for one in self.pairs]),
+            bad=np.array([value[one.bad] for one in self.pairs]),
+            statuses=tuple(state[one.good] if state[one.good] != "ok" else state[one.bad] for one in self.pairs),
+            method=self.method.name,
+            reduction=self.reduction,
+            model=self.engine.conditionals.name,
+            dtype=dtype_name(self.engine.conditionals.dtype),
+        )
+
+
+def _in_blocks(texts: Iterable[str | Idle], size: int) -> Iterator[str | Idle]:
+    for number, text in enumerate(texts, 1):
+        yield text
+        if number % size == 0:
+            yield IDLE
 
 
 def _of_two(pair: Sequence[str]) -> MinimalPair:

@@ -16,20 +16,21 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import IO, Any
+from typing import Any
 
 from besag.errors import BesagError, require
 from besag.files.inputs import Record
-from besag.files.whole import sync, write_whole
+from besag.files.whole import write_whole
 from besag.files.writing import (
+    Appended,
     Columns,
     Growing,
     Others,
     ParquetWriter,
     Row,
     Writer,
-    check_kept,
     check_output,
+    claimed,
     line_writer,
 )
 
@@ -73,6 +74,20 @@ class Resumable:
     ) -> None:  # fmt: skip
         """`go_on` is the command that resumes, for messages."""
         self.path, self.note_path = path, f"{path}.progress"
+        self._claim = claimed(path, force=True)
+        try:
+            self._look(resume, force, go_on)
+        except BesagError:
+            self._claim.release()
+            raise
+        self.out: Growing = Spool(path) if format == "parquet" else line_writer(format, path, spreadsheet_safe)
+        self.settings: dict[str, Any] = {}
+        self.blocks = 0
+        self.begun = False
+
+    def _look(self, resume: bool, force: bool, go_on: str) -> None:
+        """What is there already, and may it be written?"""
+        path = self.path
         self.resume = resume and os.path.exists(self.note_path)
         if os.path.exists(self.note_path) and not resume and not force:
             raise BesagError(f"{path!r} is not finished: go on with {go_on}, or say --force to begin anew")
@@ -81,13 +96,16 @@ class Resumable:
                 f"{path!r} is finished, or was not written by a run that can go on: there is no {self.note_path!r}"
             )
         check_output(path, force or self.resume)
-        self.out: Growing = Spool(path) if format == "parquet" else line_writer(format, path, spreadsheet_safe)
-        self.settings: dict[str, Any] = {}
-        self.blocks = 0
-        self.begun = False
 
     def begin(self, settings: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Go on with a run of the same settings: what it noted last; None where all begins."""
+        try:
+            return self._begin(settings)
+        except BesagError:
+            self._claim.release()
+            raise
+
+    def _begin(self, settings: Mapping[str, Any]) -> Mapping[str, Any] | None:
         self.settings = json.loads(json.dumps(settings))  # as it will be read back
         if not self.resume:
             return None
@@ -130,7 +148,10 @@ class Resumable:
 
     def close(self) -> None:
         """Whatever happened: what was written is whole."""
-        self.out.close()
+        try:
+            self.out.close()
+        finally:
+            self._claim.release()
 
     def _write_note(self, mark: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         note = {"kind": KIND, "settings": self.settings, "blocks": self.blocks, "mark": mark, "state": state}
@@ -173,8 +194,7 @@ class Spool:
         self.final, self.rows_path = path, f"{path}.rows"
         self.columns = Columns()
         self.found: list[str] = []  # the columns that are ours
-        self.file: IO[bytes] | None = None
-        self.kept = 0
+        self.file = Appended(self.rows_path)
         self.closed = False
         self.waiting: list[dict[str, object]] = []
 
@@ -188,14 +208,12 @@ class Spool:
         """Nobody can read a Parquet file before its end: nothing to do."""
 
     def mark(self) -> dict[str, Any]:
-        file = self._append()
-        file.flush()
-        sync(self.rows_path)
-        return {"bytes": file.tell(), "columns": self.columns.names, "found": self.found}
+        self._append()
+        return {"bytes": self.file.size(), "columns": self.columns.names, "found": self.found}
 
     def go_on(self, mark: Mapping[str, Any]) -> None:
-        check_kept(self.rows_path, mark["bytes"])
-        self.kept, self.columns.names, self.found = mark["bytes"], list(mark["columns"]), list(mark["found"])
+        self.file.keep(mark["bytes"])
+        self.columns.names, self.found = list(mark["columns"]), list(mark["found"])
 
     def finish(self) -> list[str]:
         self.close()
@@ -203,42 +221,41 @@ class Spool:
 
     def close(self) -> None:
         """A Parquet file of all rows that are there."""
-        if self.closed or not (self.waiting or self.file or self.kept):
+        if self.closed:
             return
         self.closed = True
-        self._append().close()
+        self._append()
+        self.file.close()
+        if not self.file.kept:
+            return
         out = ParquetWriter(self.final)
         try:
-            for row in self._spooled():
+            for row in self._spooled(self.file.kept):
                 ours = {name: row[name] for name in self.found}
                 out.write(ours, {name: value for name, value in row.items() if name not in ours})
         finally:
             out.close()
 
-    def _append(self) -> IO[bytes]:
+    def _append(self) -> None:
         """What waits, as an Arrow stream after its length."""
+        if not self.waiting:
+            return
         pyarrow = require("pyarrow", extra="bulk")
-        if self.file is None:
-            self.file = open(self.rows_path, "r+b" if self.kept else "wb")  # noqa: SIM115 (closed by `close`)
-            self.file.truncate(self.kept)
-            self.file.seek(self.kept)
-        if self.waiting:
-            waiting, self.waiting = self.waiting, []
-            try:
-                table = pyarrow.Table.from_pylist(waiting)
-            except OverflowError as failure:
-                raise BesagError("Parquet has no whole numbers of more than 64 bits: say --format jsonl") from failure
-            except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as failure:
-                raise BesagError(f"a column changes its type, which Parquet cannot hold: {failure}") from failure
-            buffer = io.BytesIO()
-            with pyarrow.ipc.new_stream(buffer, table.schema) as stream:
-                stream.write_table(table)
-            self.file.write(len(buffer.getvalue()).to_bytes(8, "little") + buffer.getvalue())
-        return self.file
+        waiting, self.waiting = self.waiting, []
+        try:
+            table = pyarrow.Table.from_pylist(waiting)
+        except OverflowError as failure:
+            raise BesagError("Parquet has no whole numbers of more than 64 bits: say --format jsonl") from failure
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as failure:
+            raise BesagError(f"a column changes its type, which Parquet cannot hold: {failure}") from failure
+        buffer = io.BytesIO()
+        with pyarrow.ipc.new_stream(buffer, table.schema) as stream:
+            stream.write_table(table)
+        self.file.append(len(buffer.getvalue()).to_bytes(8, "little") + buffer.getvalue())
 
-    def _spooled(self) -> Iterator[dict[str, Any]]:
+    def _spooled(self, size: int) -> Iterator[dict[str, Any]]:
         pyarrow = require("pyarrow", extra="bulk")
         with open(self.rows_path, "rb") as file:
-            while head := file.read(8):
-                content = file.read(int.from_bytes(head, "little"))
+            while file.tell() < size:
+                content = file.read(int.from_bytes(file.read(8), "little"))
                 yield from pyarrow.ipc.open_stream(content).read_all().to_pylist()

@@ -1,6 +1,8 @@
 """Files that are there whole or not at all: written under another name in the same folder, then renamed.
 
-Knows nothing of what is written. What is no ordinary file (a pipe, a device, /dev/stdout) is written as it is.
+Knows nothing of what is written. What is no ordinary file (a pipe, a device, /dev/stdout) is written as it is. Who is
+killed leaves a draft, `.NAME-draft-1a2b3c4d.ENDING`, and the next one that writes the same file removes it.
+Drafts are locked while they are written, so nobody else's is.
 """
 
 from __future__ import annotations
@@ -13,7 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
+from besag.files.claim import hold, left_behind
+
+_looked_at: set[Path] = set()  # files whose old drafts are gone
 
 _DESCRIPTOR = re.compile(r"/dev/(?:std(out|err)|fd/(\d{1,9}))|/proc/self/fd/(\d{1,9})", re.ASCII)
 
@@ -45,20 +50,25 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise BesagError(f"{os.fspath(path)!r} is a folder, not a file")
     if not final.parent.is_dir():
         raise BesagError(f"no such folder: {str(final.parent)!r}, to write {final.name!r} in")
-    draft = final.with_name(f".{final.stem[:100]}-{secrets.token_hex(4)}{final.suffix}")
+    _remove_old_drafts(final)
+    draft = _draft(final, secrets.token_hex(4))
+    handle: int | None = None
     try:
+        handle = hold(draft)
         yield draft
         sync(draft)
         if final.exists():
             shutil.copymode(final, draft)
         os.replace(draft, final)
-    except OSError as failure:
-        if failure.filename != str(draft):
+    except OSError as failure:  # a full disk names no file
+        if failure.filename not in (None, str(draft)):
             raise
-        raise BesagError(f"cannot write {os.fspath(path)!r}: {failure.strerror}") from failure
+        raise BesagError(f"cannot write {quoted(os.fspath(path))}: {failure.strerror or failure}") from failure
     finally:
         with suppress(OSError):
             draft.unlink()
+        if handle is not None:
+            os.close(handle)
 
 
 def write_whole(path: str | os.PathLike[str], text: str) -> None:
@@ -74,3 +84,19 @@ def sync(path: str | os.PathLike[str]) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _draft(final: Path, mark: str) -> Path:
+    stem = os.fsencode(final.stem)[:100].decode("utf-8", "ignore")  # names have an end, in bytes
+    return final.with_name(f".{stem}-draft-{mark}{final.suffix}")
+
+
+def _remove_old_drafts(final: Path) -> None:
+    if final in _looked_at:
+        return
+    _looked_at.add(final)
+    alike = re.compile(re.escape(_draft(final, "MARK").name).replace("MARK", "[0-9a-f]{8}"))
+    with suppress(OSError), os.scandir(final.parent) as entries:
+        for entry in entries:
+            if alike.fullmatch(entry.name) and left_behind(Path(entry.path)):
+                os.unlink(entry.path)

@@ -11,19 +11,21 @@ import io
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeAlias
 
 from besag.characters import all_shown
-from besag.errors import BesagError, require
+from besag.errors import BesagError, quoted, require
 from besag.files.cells import cell, csv_line, escaped, harmless, json_line, rounded, tsv_line
+from besag.files.claim import Claim
 from besag.files.rows import FORMAT_OF_ENDING
 from besag.files.whole import descriptor, is_stream, sync, whole
 from besag.results.tables import shown
 
 TABLE_ROWS, PARQUET_ROWS = 200, 4096  # rows that wait until their block is written
+TOGETHER = 8192  # bytes of rows that wait until they are written
 
 Row: TypeAlias = Mapping[str, object]  # what besag found
 Others: TypeAlias = Mapping[str, object]  # the other columns of the input's row
@@ -69,10 +71,26 @@ def check_output(path: str, force: bool, named_by: str = "--output") -> None:
         raise BesagError(f"no such folder: {folder!r}, to write {path!r} in")
 
 
+def claimed(path: str, force: bool, named_by: str = "--output") -> Claim:
+    """A file that may be written, and that no other process writes; a device or a pipe is nobody's."""
+    check_output(path, True, named_by)
+    claim = Claim(os.devnull if is_stream(path) else path, f"choose another {named_by}")
+    try:
+        check_output(path, force, named_by)  # now that nobody else can make it
+    except BesagError:
+        claim.release()
+        raise
+    return claim
+
+
 def writer(format: str, path: str | None, force: bool, spreadsheet_safe: bool = False) -> Writer:
     """Check that the output may be written, and get ready to."""
-    if path is not None:
-        check_output(path, force)
+    if path is None:
+        return _writer(format, path, spreadsheet_safe)
+    return Claimed(claimed(path, force), _writer(format, path, spreadsheet_safe))
+
+
+def _writer(format: str, path: str | None, spreadsheet_safe: bool = False) -> Writer:
     return ParquetWriter(str(path)) if format == "parquet" else line_writer(format, path, spreadsheet_safe)
 
 
@@ -80,13 +98,27 @@ def write_rows(path: str | os.PathLike[str], rows: Sequence[Row]) -> None:
     """A whole file of rows that may differ in their columns, over an earlier one; its format is that of its ending."""
     names = dict.fromkeys(name for row in rows for name in row)
     with whole(path) as draft:
-        out = writer(choose_format(None, str(draft)), str(draft), force=True)
+        out = _writer(choose_format(None, str(draft)), str(draft))
         try:
             for row in rows:
                 out.write({name: row.get(name) for name in names}, {})
         finally:
             out.close()
         draft.touch()  # where there are no rows
+
+
+class Claimed:
+    """A writer whose file no other process writes until it is closed."""
+
+    def __init__(self, claim: Claim, out: Writer) -> None:
+        self._claim, self._out = claim, out
+        self.write, self.flush = out.write, out.flush
+
+    def close(self) -> None:
+        try:
+            self._out.close()
+        finally:
+            self._claim.release()
 
 
 def line_writer(format: str, path: str | None, spreadsheet_safe: bool = False) -> Growing:
@@ -158,40 +190,94 @@ class JsonLines:
         return json_line({**row, "input": others} if others else row)
 
 
-class _Appending:
-    """A file that is opened with the first text (or stdout), cut off where another run goes on."""
+class Appended:
+    """A file that grows by whole pieces (rows), so that what is there is whole whenever the process ends.
 
-    def __init__(self, path: str | None) -> None:
+    It is opened with the first piece, cut off where another run goes on, and cut back where the disk is full.
+    """
+
+    def __init__(self, path: str) -> None:
         self.path = path
-        self.stream: IO[str] | None = None
         self.kept = 0  # bytes of an earlier run that stay
+        self._file: IO[bytes] | None = None
+        self._end = 0  # bytes that are there, all of them of whole pieces
+        self._waiting = bytearray()
+        self._lost: BesagError | None = None  # pieces could not be written: nothing may be said to be there after them
 
-    def append(self, text: str) -> None:
-        if self.stream is None:
-            self.stream = sys.stdout if self.path is None else _open_at(self.path, self.kept)
-        self.stream.write(text)
-        if self.path is None or is_stream(self.path):
-            self.stream.flush()
+    def append(self, piece: bytes) -> None:
+        if self._file is None:
+            self._file, self._end = _open_at(self.path, self.kept), self.kept
+        self._waiting += piece
+        if len(self._waiting) >= TOGETHER or is_stream(self.path):
+            self.flush()
 
     def flush(self) -> None:
-        if self.stream is not None and not self.stream.closed:
-            self.stream.flush()
+        waiting, self._waiting = self._waiting, bytearray()
+        if self._file is None or not waiting:
+            return
+        written = 0
+        try:
+            while written < len(waiting):
+                written += self._file.write(waiting[written:])
+        except BrokenPipeError:
+            raise
+        except OSError as failure:
+            with suppress(OSError):
+                self._file.truncate(self._end)
+            self._lost = BesagError(f"cannot write {quoted(self.path)}: {failure.strerror}")
+            raise self._lost from failure
+        self._end += written
 
     def size(self) -> int:
         """Bytes that are safely there."""
-        if self.stream is None or self.path is None:
+        if self._lost is not None:
+            raise self._lost
+        if self._file is None:
             return self.kept
-        self.stream.flush()
+        self.flush()
         sync(self.path)
-        return os.path.getsize(self.path)
+        return self._end
 
     def keep(self, size: int) -> None:
-        check_kept(str(self.path), size)
+        check_kept(self.path, size)
         self.kept = size
 
     def close(self) -> None:
-        if self.stream is not None and self.path is not None:
-            self.stream.close()
+        try:
+            self.flush()
+        finally:
+            if self._file is not None:
+                self._file.close()
+                self._file, self.kept = None, self._end
+
+
+class _Text:
+    """Where text goes: to stdout, at once, or to a file."""
+
+    def __init__(self, path: str | None) -> None:
+        self.file = None if path is None else Appended(path)
+
+    def append(self, text: str) -> None:
+        if self.file is not None:
+            self.file.append(text.encode("utf-8"))
+        else:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+
+    def flush(self) -> None:
+        if self.file is not None:
+            self.file.flush()
+
+    def size(self) -> int:
+        return 0 if self.file is None else self.file.size()
+
+    def keep(self, size: int) -> None:
+        if self.file is not None:
+            self.file.keep(size)
+
+    def close(self) -> None:
+        if self.file is not None:
+            self.file.close()
 
 
 def check_kept(path: str, size: int) -> None:
@@ -204,23 +290,26 @@ def check_kept(path: str, size: int) -> None:
         )
 
 
-def _open_at(path: str, size: int) -> IO[str]:
+def _open_at(path: str, size: int) -> IO[bytes]:
     """A file from which everything but the first `size` bytes is cut off."""
     try:
-        if not size:
-            own = descriptor(path)  # by its number: opening it by its name would cut off what a shell has written there
-            return open(path if own is None else os.dup(own), "w", encoding="utf-8", newline="")
-        os.truncate(path, size)
-        return open(path, "a", encoding="utf-8", newline="")
+        own = None if size else descriptor(path)
+        if own is not None:  # by its number: opening it by its name would cut off what a shell has written there
+            return open(os.dup(own), "wb", buffering=0)
+        file = open(path, "r+b" if size else "wb", buffering=0)  # noqa: SIM115 (closed by `Appended.close`)
+        if size:
+            file.truncate(size)
+            file.seek(size)
+        return file
     except OSError as failure:
-        raise BesagError(f"cannot write {path!r}: {failure.strerror}") from failure
+        raise BesagError(f"cannot write {quoted(path)}: {failure.strerror}") from failure
 
 
 class LineWriter:
     """Lines, each flushed where somebody may be waiting for it."""
 
     def __init__(self, encode: Encoder, path: str | None) -> None:
-        self.encode, self.path, self.out = encode, path, _Appending(path)
+        self.encode, self.path, self.out = encode, path, _Text(path)
 
     def write(self, row: Row, others: Others) -> None:
         self.out.append(self.encode(row, others))
@@ -250,7 +339,7 @@ class TableWriter:
     """Aligned columns for a reader, a block at a time; the other columns of the input are left to the other formats."""
 
     def __init__(self, path: str | None) -> None:
-        self.path, self.out = path, _Appending(path)
+        self.path, self.out = path, _Text(path)
         self.rows: list[Row] = []
 
     def write(self, row: Row, others: Others) -> None:
@@ -334,9 +423,22 @@ class ParquetWriter:
     def close(self) -> None:
         if self.rows:
             self._write_block()
-        if self.file is not None:
-            self.file.close()
+        with self._or_nothing():
+            if self.file is not None:
+                self.file.close()
         self.whole.close()
+
+    @contextmanager
+    def _or_nothing(self) -> Iterator[None]:
+        """Where the disk is full, what is there cannot be read: it does not take the file's place."""
+        try:
+            yield
+        except OSError:
+            self.file, file = None, self.file
+            with suppress(OSError):
+                file.close()
+            self.whole.__exit__(*sys.exc_info())
+            raise
 
     def _write_block(self) -> None:
         pyarrow, parquet = require("pyarrow", extra="bulk"), require("pyarrow.parquet", extra="bulk")
@@ -346,11 +448,13 @@ class ParquetWriter:
                 inferred = pyarrow.Table.from_pylist(rows).schema
                 schema = pyarrow.schema([self._known(pyarrow, column) for column in inferred])
                 self.file = parquet.ParquetWriter(self.whole.enter_context(whole(self.path)), schema)
-            self.file.write_table(pyarrow.Table.from_pylist(rows, schema=self.file.schema))
+            table = pyarrow.Table.from_pylist(rows, schema=self.file.schema)
         except OverflowError as failure:
             raise BesagError("Parquet has no whole numbers of more than 64 bits: say --format jsonl") from failure
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as failure:
             raise BesagError(f"a column changes its type, which Parquet cannot hold: {failure}") from failure
+        with self._or_nothing():
+            self.file.write_table(table)
 
     def _known(self, pyarrow: Any, column: Any) -> Any:
         """A column that is empty so far: a number if it is ours, a text if it came in."""

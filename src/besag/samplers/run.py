@@ -94,7 +94,7 @@ class Trace:
 
 
 def save(state: Any, path: str | Path, about: dict[str, Any]) -> None:
-    """Write a state as arrays, with what it is the state of; whole, or not at all."""
+    """Write a state as arrays, with what it is the state of; whole, or not at all. None: no step is made yet."""
     arrays: dict[str, Any] = dict(_arrays(state, ""))
     with whole(path) as draft, open(draft, "wb") as file:
         np.savez(file, about=np.array(json.dumps(about)), **arrays)
@@ -105,7 +105,7 @@ def read(path: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
-        if missing := {"about", ".step", ".ids"} - arrays.keys():
+        if arrays.keys() != {"about"} and (missing := {"about", ".step", ".ids"} - arrays.keys()):
             raise ValueError(f"it has no {', '.join(sorted(missing))}")
         return arrays, dict(json.loads(str(arrays["about"])))
     except Exception as problem:  # a damaged file fails as a zip, an array or JSON, in many ways
@@ -113,6 +113,11 @@ def read(path: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
             f"{str(path)!r} cannot be read as the state of a run: it is damaged, or something else. Put a whole copy "
             "in its place, or record to another file."
         ) from problem
+
+
+def has_step(path: str | Path) -> bool:
+    """Is it the state of a run that has begun?"""
+    return ".step" in read(path)[0]
 
 
 def restore(like: Any, path: str | Path) -> tuple[Any, dict[str, Any]]:

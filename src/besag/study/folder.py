@@ -8,28 +8,40 @@
 | `table.tsv`, `differences.tsv` | means with intervals; paired differences with p-values |
 | `nll-by-distance.png` | the picture |
 
-Rows come in the order of the texts, so the number of whole lines says where to go on; a line that was cut off while it
-was written is cut away. Knows files, and nothing of models.
+Rows come in the order of the texts, and what is asked for the pairs of a block runs together. After each block
+`study.json` notes how many rows are done; a study that was cut off goes on after them, and what came later is cut away
+and found again. Where `study.json` cannot be read, nobody knows what the rows belong to: they are set aside under
+another name, and the study begins anew. One process at a time writes in a folder. Knows files, and nothing of models.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import count, islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from besag.errors import BesagError, require
+from besag.errors import BesagError, quoted, require
+from besag.files.claim import LOCK, Claim
 from besag.files.progress import differences
 from besag.files.whole import whole, write_whole
-from besag.files.writing import write_rows
+from besag.files.writing import Appended, write_rows
 from besag.study.pairs import PairRow
 from besag.study.report import Report
 
 KIND = "besag pair study"
-SETTINGS, ROWS = "study.json", "pairs.jsonl"
-NOTED = ("kind", "file")  # told, but no reason to refuse
+SETTINGS, ROWS, PICTURE, DONE = "study.json", "pairs.jsonl", "nll-by-distance.png", "done"
+WRITTEN = (SETTINGS, ROWS, PICTURE, "pairs.parquet", "table.tsv", "differences.tsv")
+DRAFT = ".study-draft-"  # of study.json, left by a process that was killed
+NOTED = ("kind", "file", DONE)  # told, but no reason to refuse
+
+
+class Damaged(BesagError):
+    """What should say the settings of a study cannot be read."""
 
 
 def checksum(texts: Sequence[str]) -> str:
@@ -44,40 +56,74 @@ def checksum(texts: Sequence[str]) -> str:
 class Folder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._rows: IO[str] | None = None
+        self._rows: Appended | None = None
+        self._claim: Claim | None = None
+        self._known: dict[str, Any] = {}  # what study.json says
 
-    def begin(self, settings: Mapping[str, Any]) -> int:
-        """Start a study, or go on with one of the same settings: how many of its rows are done already."""
+    def begin(self, settings: Mapping[str, Any]) -> tuple[int, Any]:
+        """Start a study, or go on with one of the same settings: how many of its rows are done, and with what state."""
         if self.path.exists() and not self.path.is_dir():
             raise BesagError(f"{str(self.path)!r} is a file: a study is written into a folder")
-        known = json.loads(json.dumps(settings))  # as it will be read back
-        before = self._settings() if (self.path / SETTINGS).exists() else {}
-        if not before and self.path.exists() and any(self.path.iterdir()):
-            raise BesagError(
-                f"{str(self.path)!r} holds files, and none is the {SETTINGS} of a study: name another folder"
-            )
-        whole = self._cut()
-        if whole:
-            self._refuse_others(before, known)
-        else:  # nothing was measured under other settings
+        self._refuse_files_of_others()
+        try:
             self.path.mkdir(parents=True, exist_ok=True)
-            text = json.dumps({"kind": KIND, **known}, indent=2)  # in ASCII: names of files may hold what is no text
-            write_whole(self.path / SETTINGS, text + "\n")
-        self._rows = open(self.path / ROWS, "a", encoding="utf-8", newline="\n")  # noqa: SIM115 (closed by `close`)
-        return whole
+        except OSError as failure:
+            raise BesagError(f"cannot make the folder {str(self.path)!r}: {failure.strerror}") from failure
+        self._claim = Claim(self.path)
+        try:
+            return self._begin(json.loads(json.dumps(settings)))  # as it will be read back
+        except BesagError:
+            self.close()
+            raise
+
+    def _begin(self, settings: dict[str, Any]) -> tuple[int, Any]:
+        try:
+            before = self._settings() if (self.path / SETTINGS).exists() else {}
+        except Damaged as damaged:
+            self._set_aside(damaged)
+            before = {}
+        self._rows = Appended(str(self.path / ROWS))
+        if before and self._whole_lines():
+            self._refuse_others(before, settings)
+        done = before.get(
+            DONE, {"rows": self._whole_lines() if before else 0, "state": None}
+        )  # none: of an earlier besag
+        if done["rows"]:
+            self._rows.keep(self._end_of(done["rows"]))
+        self._known = {"kind": KIND, **settings}
+        self.note(done["rows"], done["state"])  # before there is a row, so that rows are always somebody's
+        self._rows.append(b"")  # cut off
+        return done["rows"], done["state"]
 
     def append(self, row: PairRow) -> None:
         assert self._rows is not None, "begin first"
-        self._rows.write(json.dumps(row.to_dict(), ensure_ascii=False, allow_nan=False) + "\n")
+        line = json.dumps(row.to_dict(), ensure_ascii=False, allow_nan=False) + "\n"
+        self._rows.append(line.encode("utf-8"))
         self._rows.flush()
+
+    def note(self, rows: int, state: Any) -> None:
+        """So many rows are done, and stay; a study that goes on is given the state of now."""
+        assert self._rows is not None, "begin first"
+        self._rows.size()  # on disk, before the note says so
+        noted = {**self._known, DONE: {"rows": rows, "state": state}}
+        text = json.dumps(noted, indent=2)  # in ASCII: names of files may hold what is no text
+        write_whole(self.path / SETTINGS, text + "\n")
 
     def close(self) -> None:
         if self._rows is not None:
             self._rows.close()
+        if self._claim is not None:
+            self._claim.release()
 
     def report(self) -> Report:
         """What is there so far."""
-        settings = self._settings()
+        try:
+            settings = self._settings()
+        except Damaged as damaged:
+            if not (self.path / ROWS).exists():
+                raise
+            warnings.warn(f"{damaged}; the report says nothing of the settings", stacklevel=2)
+            settings = {}
         try:
             lines = (self.path / ROWS).read_bytes().split(b"\n")[:-1]  # what follows the last line end is torn
         except OSError as failure:
@@ -88,7 +134,7 @@ class Folder:
                 rows.append(PairRow.from_dict(json.loads(line)))
             except (ValueError, TypeError, KeyError, AttributeError) as failure:
                 raise BesagError(f"{self.path / ROWS}, line {number} is no row of a study: {failure!r}") from failure
-        return Report(tuple(rows), {name: value for name, value in settings.items() if name != "kind"})
+        return Report(tuple(rows), {name: value for name, value in settings.items() if name not in ("kind", DONE)})
 
     def write(self, report: Report) -> None:
         """The report's files, over those of an earlier one."""
@@ -99,7 +145,7 @@ class Folder:
         ):
             write_rows(self.path / name, list(rows))
         figure = report.plot()
-        with whole(self.path / "nll-by-distance.png") as draft:
+        with whole(self.path / PICTURE) as draft:
             figure.savefig(draft, dpi=150)
         require("matplotlib.pyplot", extra="plot").close(figure)
 
@@ -111,10 +157,13 @@ class Folder:
             raise BesagError(
                 f"{str(self.path)!r} is no study: it holds no {SETTINGS} ({failure.strerror})"
             ) from failure
-        except ValueError as failure:
-            raise BesagError(f"{path} is not JSON: {failure}") from failure
+        except (ValueError, RecursionError) as failure:
+            raise Damaged(f"{path} is not JSON: {quoted(str(failure))}") from failure
         if not isinstance(found, dict) or found.get("kind") != KIND:
             raise BesagError(f"{path} is not that of a study")
+        done = found.get(DONE, {"rows": 0, "state": None})
+        if not isinstance(done, dict) or not isinstance(done.get("rows"), int) or "state" not in done:
+            raise Damaged(f"{path} does not say how far the study is")
         return found
 
     def _refuse_others(self, before: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
@@ -127,12 +176,50 @@ class Folder:
                 "or name another folder"
             )
 
-    def _cut(self) -> int:
-        """Cut a torn last line off, and count the whole ones."""
-        path = self.path / ROWS
-        if not path.exists():
+    def _refuse_files_of_others(self) -> None:
+        names = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
+        there = {name for name in names if name != LOCK and not name.startswith(DRAFT)}
+        if there and (SETTINGS not in there or self._is_anothers(there)):
+            raise BesagError(
+                f"{str(self.path)!r} holds files, and none is the {SETTINGS} of a study: name another folder"
+            )
+
+    def _is_anothers(self, there: set[str]) -> bool:
+        """A study.json that cannot be read is ours if nothing stands beside it but what a study writes."""
+        try:
+            self._settings()
+        except Damaged:
+            return any(name not in WRITTEN and not name.startswith((".", ROWS, SETTINGS)) for name in there)
+        return False
+
+    def _set_aside(self, damaged: Damaged) -> None:
+        """The rows of nobody knows what, and what should say it: under names that are free."""
+        kept = []
+        for name in (SETTINGS, ROWS):
+            path = self.path / name
+            if path.exists() and path.stat().st_size:
+                number = next(at for at in count(1) if not path.with_name(f"{name}.{at}").exists())
+                path.rename(path.with_name(f"{name}.{number}"))
+                kept.append(f"{name}.{number}")
+        said = f"; what is there is set aside as {' and '.join(kept)}" if kept else ""
+        warnings.warn(f"{damaged}: the study begins anew{said}", stacklevel=2)
+
+    def _whole_lines(self) -> int:
+        try:
+            return (self.path / ROWS).read_bytes().count(b"\n")
+        except FileNotFoundError:
             return 0
-        with open(path, "r+b") as file:
-            content = file.read()
-            file.truncate(content.rfind(b"\n") + 1)
-        return content.count(b"\n")
+
+    def _end_of(self, rows: int) -> int:
+        """Where so many rows end, in bytes."""
+        end = found = 0
+        with suppress(FileNotFoundError), open(self.path / ROWS, "rb") as file:
+            for line in islice(file, rows):
+                found += line.endswith(b"\n")
+                end += len(line)
+        if found < rows:
+            raise BesagError(
+                f"{str(self.path / ROWS)!r} has lost rows: {rows:,} of it were done, and there are {found:,}. Put a "
+                "whole copy in its place, or name another folder"
+            )
+        return end

@@ -2,8 +2,8 @@
 
 One `PairRow` a pair, in the order of the texts, as soon as it is done; `report.py` turns many of them into tables. With
 the whole vocabulary one pair runs at a time and its two tables are given back before the next; candidate sets of many
-pairs run together. Which pairs are drawn does not depend on the model's answers, so a study that was cut off goes on
-with `skip`, and the rows are the same.
+pairs run together, those of a block and no others. Which pairs are drawn does not depend on the model's answers, so a
+study that was cut off goes on with `skip` whole blocks, and the rows are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from besag.conditionals.contract import Conditionals
-from besag.engine import Engine, Plan
+from besag.engine import IDLE, Engine, Idle, Plan
 from besag.errors import BesagError
 from besag.joints import asking, metrics, passes
 from besag.joints.comparison import usual
@@ -81,8 +81,11 @@ def study(
     candidates: int | Literal["all"] = "all",
     constructions: Iterable[str | Construction] | None = None,
     skip: int = 0,
+    block: int | None = None,
 ) -> Iterator[PairRow]:
     """Rows in the order of the texts: `per_text` of each kind of `pairs` for every text; the first `skip` passed over.
+
+    What is asked for `block` pairs runs together, and for all of them if it is None.
 
     `outcomes="all"` lets special tokens stand at a place, as in the paper; `candidates` is the size of candidate sets.
     """
@@ -96,7 +99,14 @@ def study(
     if candidates == "all":
         return (_whole(engine, pair, encoded, outcomes, chosen) for pair, encoded in drawn)
     plans = (_plan(engine.conditionals, pair, encoded, outcomes, candidates, chosen) for pair, encoded in drawn)
-    return engine.run(plans)
+    return engine.run(plans if block is None else _in_blocks(plans, block))
+
+
+def _in_blocks(plans: Iterable[Plan[PairRow]], size: int) -> Iterator[Plan[PairRow] | Idle]:
+    for number, plan in enumerate(plans, 1):
+        yield plan
+        if number % size == 0:
+            yield IDLE
 
 
 def _drawn(

@@ -6,14 +6,12 @@ tokenised text, costs nothing but time: a run that could not begin leaves its fo
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import IO
 
 from besag.errors import BesagError
+from besag.files.claim import LOCK, Claim
 
 RECIPE, CHECKPOINTS, MODEL, LOG = "recipe.toml", "checkpoints", "model", "log.jsonl"
-LOCK = ".lock"
 
 
 def begun(folder: Path) -> bool:
@@ -31,33 +29,10 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
-class Claim:
-    """A folder that no other process trains in, until `release`; the end of the process releases it, too."""
-
-    def __init__(self, folder: Path) -> None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file: IO[str] = open(folder / LOCK, "a")  # noqa: SIM115 (closed by `release`)
-        except OSError as problem:
-            raise BesagError(f"run.output = {str(folder)!r} cannot be written to: {problem.strerror}") from problem
-        if not _lock(self._file):
-            self._file.close()
-            raise BesagError(f"another process is training in {str(folder)!r}: choose another run.output")
-
-    def release(self) -> None:
-        self._file.close()
-
-
-def _lock(file: IO[str]) -> bool:
-    """False if another process has it. Where the system or the disk knows no locks, everybody is let in."""
-    if os.name != "posix":
-        return True
-    import fcntl
-
+def take(folder: Path) -> Claim:
+    """A folder that no other process trains in, until it is released."""
     try:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    except OSError:
-        return True
-    return True
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise BesagError(f"run.output = {str(folder)!r} cannot be written to: {problem.strerror}") from problem
+    return Claim(folder, "choose another run.output", stays=True)

@@ -17,13 +17,14 @@ import torch
 import torch.distributed as dist
 
 from besag.errors import BesagError, require
+from besag.files.claim import Claim
 from besag.files.whole import write_whole
 from besag.hardware import choose_device
 from besag.training import recipe as recipes
 from besag.training.recipe import Recipe
 from besag.training.recipe import checks as recipe_checks
 from besag.training.run.checkpoint import Checkpoint, Checkpoints, random_state, set_random_state
-from besag.training.run.claim import CHECKPOINTS, MODEL, RECIPE, Claim, begun, tried
+from besag.training.run.claim import CHECKPOINTS, MODEL, RECIPE, begun, take, tried
 
 Monitor = Callable[[Any, int], dict[str, float]]  # (model, step) → numbers by name
 
@@ -146,7 +147,7 @@ class _Run:
         written = self.folder / RECIPE
         if written.exists() and not tried(self.folder) and not begun(self.folder):
             raise BesagError(f"{str(written)!r} was written by no run, and would be lost: choose another run.output")
-        self._claim = Claim(self.folder)
+        self._claim = take(self.folder)
         start = self.checkpoints.newest()
         if not begun(self.folder):
             if resume:
