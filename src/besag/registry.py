@@ -25,7 +25,7 @@ from besag.errors import BesagError, nearest, quoted
 K = TypeVar("K", bound=type)
 
 NEEDED = object()  # the default of an option that has none
-LARGEST = 2**63 - 1
+LEAST, LARGEST = -(2**63), 2**64 - 1
 ARROWS = {"ab": "a→b", "ba": "b→a"}
 
 
@@ -97,7 +97,7 @@ class Accepts(NamedTuple):
 
 def _is_whole(value: object) -> bool:
     """Of 64 bits at most: with anything longer no array can be asked for, and no noise drawn."""
-    return not isinstance(value, bool) and isinstance(value, numbers.Integral) and -LARGEST <= int(value) <= LARGEST
+    return not isinstance(value, bool) and isinstance(value, numbers.Integral) and LEAST <= int(value) <= LARGEST
 
 
 def _is_number(value: object) -> bool:
