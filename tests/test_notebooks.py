@@ -62,6 +62,8 @@ CONCLUSIONS = {"proteins": proteins}
 
 
 def test_a_cell_has_the_outputs_that_jupyter_would_store():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.close("all")  # of other tests
     namespace: dict[str, object] = {}
     assert notebooks.run("a = 2\nprint('said')", namespace, 1, "here") == [
         {"name": "stdout", "output_type": "stream", "text": ["said\n"]}

@@ -12,9 +12,10 @@ import math
 import os
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
@@ -28,18 +29,19 @@ from typing import (
     runtime_checkable,
 )
 
-import numpy as np
-from numpy.typing import NDArray
-
 from besag.errors import BesagError, nearest, quoted
 from besag.registry import IN_WORDS, KINDS, LARGEST, refuse_unknown
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def is_whole(value: object, least: int = 1) -> bool:
     """Is it a whole number, Python's or numpy's, of at least `least`?"""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= least
 
 
 def is_number(value: object) -> bool:
@@ -62,11 +64,12 @@ def whole_number(value: object, name: str, least: int = 1, right: str = "", most
 
     `most` is what a request may ask for: a count beyond it would not end, or not fit, and is refused as it comes in.
     """
-    if not isinstance(value, int | np.integer) or not is_whole(value, least):
+    if not is_whole(value, least):
         raise BesagError(f"{name}={quoted(value)}: {right or f'give a whole number, at least {least}'}")
-    if most is not None and value > most:
+    whole = int(value)  # type: ignore[call-overload]
+    if most is not None and whole > most:
         raise BesagError(f"{name}={quoted(value)}: give at most {most:,}")
-    return int(value)
+    return whole  # type: ignore[no-any-return]
 
 
 def number(value: object, name: str, least: float = -math.inf, most: float = math.inf) -> float:
@@ -80,6 +83,8 @@ def number(value: object, name: str, least: float = -math.inf, most: float = mat
 
 def array(value: object, name: str) -> NDArray[np.float64]:
     """The value as an array of float64, or an error that quotes it."""
+    import numpy as np  # the command line, which asks for numbers alone, starts without it
+
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError, RuntimeError):  # of words, of rows of several lengths, on a GPU

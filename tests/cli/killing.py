@@ -184,6 +184,8 @@ def listing(folder: Path) -> list[str]:
 def readable(folder: Path) -> None:
     """Whatever stands under its own name can be read: rows are whole."""
     for path in folder.rglob("*"):
+        if path.name.startswith("."):  # a draft, or a lock
+            continue
         if path.suffix == ".parquet":
             pq.read_table(path)
         elif path.suffix in (".tsv", ".csv", ".jsonl", ".json", ".progress") and path.stat().st_size:

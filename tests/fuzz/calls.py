@@ -212,14 +212,15 @@ def drawn(draw: Any) -> str:
     wild = draw(st.sampled_from((5, 20, 60)))
     given: list[tuple[str | None, str]] = []
     for one in door.parameters:
-        needed = one.default is one.empty and draw(st.integers(0, 99)) >= wild // 10
+        needed = one.default is one.empty and (bool(door.may_raise) or draw(st.integers(0, 99)) >= wild // 10)
         if not needed and draw(st.integers(0, 2)):
             continue
         value = draw(st.sampled_from(HOSTILE if draw(st.integers(0, 99)) < wild else _right(one)))
         plain = one.kind in (one.VAR_POSITIONAL, one.POSITIONAL_ONLY) or (needed and one.kind is not one.KEYWORD_ONLY)
         given.append((None if plain and all(name is None for name, _ in given) else one.name, value))
     if draw(st.integers(0, 99)) < wild // 5 and not door.may_raise:  # nobody names what stands in brackets
-        given.append((draw(st.sampled_from(("nonsense", "see", "text"))), "1"))
+        name = draw(st.sampled_from(("nonsense", "see", "text")))
+        given += [(name, "1")] * (name not in dict(given))
     return f"{door.source}({', '.join(value if name is None else f'{name}={value}' for name, value in given)})"
 
 

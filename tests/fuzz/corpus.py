@@ -85,4 +85,6 @@ CALLS = (
     "at('besag.diagnostics.chains.diagnose')('text')", "at('besag.diagnostics.mixing.approach')(None)",
     "at('besag.diagnostics.mixing.exact_mixing')([['a']])", "at('besag.diagnostics.texts.measure')('text')",
     "at('besag.evaluation.minimal_pairs.read_pairs')(5)", "at('besag.training.data.sentences.sentences')(5)",
+    "besag.minimal_pairs(lm, iter([None]))", "besag.corpus(np.array([np.nan]))",
+    "result('unfinished compatibility').nearest(metric='')",
 )  # fmt: skip

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from besag.checks import checked
 from besag.diagnostics import show
 from besag.engine import Engine
-from besag.errors import require
+from besag.errors import BesagError, nearest, quoted, require
 from besag.joints import asking, metrics, passes
 from besag.joints.acceleration import warning
 from besag.joints.candidates import Candidates, Kind
@@ -77,6 +77,9 @@ class Compatibility(Presented):
     @checked
     def nearest(self, metric: str = "all_forward") -> str:
         """The construction whose conditionals are nearest to the model's."""
+        if metric not in metrics.Metrics._fields:
+            known = metrics.Metrics._fields
+            raise BesagError(f"metric={quoted(metric)}: give one of {', '.join(known)}.{nearest(metric, known)}")
         return min(self.joints, key=lambda label: float(getattr(self.joints[label], metric)))
 
     # ---- what it is

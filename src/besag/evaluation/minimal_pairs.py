@@ -28,7 +28,7 @@ import numpy as np
 from besag.arrays import Floats
 from besag.checks import checked
 from besag.engine import IDLE, Engine, Idle
-from besag.errors import BesagError, nearest, require
+from besag.errors import BesagError, nearest, quoted, require
 from besag.evaluation.pair_files import MinimalPair, read_pairs
 from besag.results import data
 from besag.results.data import json_ready
@@ -148,8 +148,9 @@ def _in_blocks(texts: Iterable[str | Idle], size: int) -> Iterator[str | Idle]:
 
 
 def _of_two(pair: Sequence[str]) -> MinimalPair:
-    if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(one, str) for one in pair):
-        raise BesagError(f"{pair!r} is no minimal pair: give (good, bad), two sentences")
+    listed = isinstance(pair, Sequence) and not isinstance(pair, str)
+    if not listed or len(pair) != 2 or not all(isinstance(one, str) for one in pair):
+        raise BesagError(f"{quoted(pair)} is no minimal pair: give (good, bad), two sentences")
     return MinimalPair(*pair)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from besag.checks import checked
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.results import data
 from besag.results.data import json_ready
 from besag.results.grid import Grid, lines
@@ -172,6 +172,8 @@ class Tally:
         self.moments = _Moments()
 
     def add(self, score: Score) -> None:
+        if not isinstance(score, Score):
+            raise BesagError(f"a corpus is made of scores, as lm.score gives them, and {quoted(score)} is none")
         kind = (score.method, score.normalised, score.model)
         if self.kind is not None and kind != self.kind:
             raise BesagError(f"a corpus has one method and one model, not {_named(self.kind)} and then {_named(kind)}")

@@ -259,5 +259,5 @@ def _plain_losses(objective: Electra, batch: Any) -> Tensor:
 )
 def test_impossible_options_are_refused(options: dict[str, float]) -> None:
     name, value = next(iter(options.items()))
-    with pytest.raises(BesagError, match=f"{name} = {value}.*'electra'"):
+    with pytest.raises(BesagError, match=f"{name} ?= ?{value}"):
         electra(**options)

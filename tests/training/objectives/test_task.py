@@ -159,7 +159,7 @@ def test_tsv_and_jsonl_are_read_alike(tmp_path):
         ("a.tsv", "", "has no rows"),
         ("a.jsonl", "{text: 1}\n", "line 1 is not JSON"),
         ("a.jsonl", "[1]\n", "line 1 is JSON, but neither an object nor a string"),
-        ("a.jsonl", "[" * 3000, "nested too deep"),
+        ("a.jsonl", "[" * 3000, "nested more than 100 deep"),
         ("a.jsonl", '{"text": 5, "label": "a"}', "the text is 5: give a text"),
         ("a.jsonl", '{"text": "a", "label": [1]}', "the label is [1]: give a word or a number"),
     ],

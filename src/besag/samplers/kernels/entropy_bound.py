@@ -52,7 +52,7 @@ class EntropyBound(Kernel):
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
-        if not (0 <= self.bound <= 1 / COLDEST or self.bound == torch.inf):
+        if not 0 <= self.bound <= 1 / COLDEST:
             raise BesagError(
                 f"bound={quoted(self.bound)}: give nats, at least 0; 0 draws one uncertain place at a time"
             )
