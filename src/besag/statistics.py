@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from besag.arrays import Floats
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 
 BLOCK = 2**21  # draws in memory at a time
 TIE = 1e-12  # of the size of the terms: two sums of the same numbers in another order are equal
@@ -46,7 +46,7 @@ def intervals(
     that hold that number.
     """
     if not 0 < level < 1:
-        raise BesagError(f"the level of an interval lies between 0 and 1, and {level} does not")
+        raise BesagError(f"the level of an interval lies between 0 and 1, and {quoted(level)} does not")
     sums, sizes = _by_group(values, groups)  # (G, c), (G,)
     mean = sums.sum(0) / sizes.sum()  # (c,)
     drawn = np.concatenate(list(_resampled(sums, sizes, resamples, seed)))  # (R, c)

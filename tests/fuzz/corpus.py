@@ -86,5 +86,6 @@ CALLS = (
     "at('besag.diagnostics.mixing.exact_mixing')([['a']])", "at('besag.diagnostics.texts.measure')('text')",
     "at('besag.evaluation.minimal_pairs.read_pairs')(5)", "at('besag.training.data.sentences.sentences')(5)",
     "besag.minimal_pairs(lm, iter([None]))", "besag.corpus(np.array([np.nan]))",
-    "result('unfinished compatibility').nearest(metric='')",
+    "result('unfinished compatibility').nearest(metric='')", "result('a report').table(level=10**5000)",
+    "result('a report').values('pair_nll', 'ag', torch.zeros(2, 2))",
 )  # fmt: skip

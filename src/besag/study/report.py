@@ -26,7 +26,7 @@ import numpy as np
 from besag.arrays import Floats
 from besag.checks import checked
 from besag.engine import Engine
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.joints.comparison import OWN
 from besag.joints.unaries import Lost
 from besag.results import data
@@ -93,6 +93,8 @@ class Report(Presented):
     @checked
     def values(self, metric: str, construction: str, rows: Sequence[PairRow]) -> Floats:
         """One number a row; nan where a construction has none (the model's own conditionals are no joint)."""
+        if strange := [row for row in rows if not isinstance(row, PairRow)]:
+            raise BesagError(f"rows: {quoted(strange[0])} is no row of a report; take them from `report.measured`")
         return np.array([_value(row, construction, metric) for row in rows], np.float64)
 
     @classmethod
