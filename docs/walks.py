@@ -100,7 +100,7 @@ def stack(frame: FrameType | None) -> list[str]:
     found: list[str] = []
     while frame is not None:
         file = inside(frame)
-        if file and file not in found[-1:]:
+        if file and file not in found[-1:] and not file.startswith(GROUND):
             found.append(file)
         frame = frame.f_back
     return found[::-1]

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.conftest import Run, put
 
-import besag
 from besag.files import progress
 from besag.files.progress import Resumable
 
@@ -110,30 +105,3 @@ def test_a_run_that_was_killed_at_its_very_end(run: Run, corpus: Path, tmp_path:
     assert run("score", corpus, "-o", out, "--limit", "6", "--resume").exit_code == 3
     assert out.read_bytes() == before
     assert not (tmp_path / "out.tsv.progress").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)  # three processes, each of which loads a model
-@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-@pytest.mark.parametrize("format", FORMATS)
-def test_a_process_that_is_killed(tmp_path: Path, format: str) -> None:
-    texts = put(tmp_path / "texts.txt", "".join(f"There were {at} cats by the sea.\n" for at in range(60)))
-    script = (
-        "import sys; from besag.files import progress; progress.BLOCK['cpu'] = 8\n"
-        "from besag.cli import main; sys.argv[0] = 'besag'; main()"
-    )
-    path = os.pathsep.join([str(Path(besag.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-
-    def command(name: str, *more: str) -> list[str]:
-        return [sys.executable, "-c", script, "score", str(texts), "-o", str(tmp_path / name), "--quiet", *more]
-
-    subprocess.run(command(f"straight.{format}"), env=environment, check=True)
-    with subprocess.Popen(command(f"out.{format}"), env=environment) as process:
-        note = tmp_path / f"out.{format}.progress"
-        while not (note.exists() and '"blocks": 0' not in note.read_text()):
-            assert process.poll() is None
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-    subprocess.run(command(f"out.{format}", "--resume"), env=environment, check=True)
-    assert (tmp_path / f"out.{format}").read_bytes() == (tmp_path / f"straight.{format}").read_bytes()
