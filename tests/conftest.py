@@ -4,6 +4,7 @@
 """
 
 import os
+import signal
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,6 +17,8 @@ import pytest
 import torch
 
 torch.set_num_threads(1)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: besag keeps to that, and
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that send it could not
 if find_spec("hypothesis"):
     from hypothesis import settings
 

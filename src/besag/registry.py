@@ -14,8 +14,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import math
 import numbers
-import sys
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -102,8 +102,12 @@ def _is_whole(value: object) -> bool:
 
 def _is_number(value: object) -> bool:
     """Finite: there is no temperature, rate or share that is not."""
-    plain: Any = value
-    return not isinstance(value, bool) and isinstance(value, numbers.Real) and abs(plain) <= sys.float_info.max
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond every float
+        return False
 
 
 def _is_list(value: object) -> bool:

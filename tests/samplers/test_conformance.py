@@ -339,7 +339,7 @@ def test_every_option_is_taken_or_refused_in_words_whatever_is_said(name, way):
         ("tempering", {"rungs": 10**9}, "rungs=1000000000: give at most 1,024"),
         ("semi_ar", {"window": 10**9}, "window=1000000000: give at most"),
         ("adaptive", {"reach": math.inf}, "reach=inf: give"),
-        ("entropy_bound", {"bound": 10**400}, "bound=1000.*: give nats"),
+        ("entropy_bound", {"bound": 10**400}, "bound=1000.*: give a number"),
         ("metropolis", {"anneal": (4.0, 0.5, 10**9)}, "the steps of anneal=1000000000: give at most"),
     ],
 )
