@@ -208,6 +208,7 @@ def test_errors_come_through_as_they_were_said(make: Make, workers: int) -> None
     batches.__class__ = Broken
     with pytest.raises(BesagError, match=r"^the text is bad at line 3$"):
         next(iter(make_loader(batches, indices(0), workers, False)))
+    assert not [one for one in multiprocessing.active_children() if one.daemon]  # Python could not end them
 
 
 @pytest.mark.parametrize("failure", [EOFError(), ConnectionResetError(), FileNotFoundError()], ids=repr)
@@ -229,6 +230,7 @@ def run(batches: BatchDataset, told: Any) -> None:
     left = 40  # batches after the interrupt: more than were prepared before it
     try:
         loader: Any = make_loader(batches, indices(0), 2, False)
+        loader.worker_init_fn = None  # as if the signal came before a worker could do anything about it
         for number, _ in enumerate(loader):
             if number == 0:  # from now on: the workers began without it
                 signal.signal(signal.SIGINT, lambda *_: interrupted.append(1))

@@ -9,7 +9,6 @@ process that trains calls `BatchDataset.mask`.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +19,7 @@ from besag.masks import Masking
 from besag.masks.passages import Passages
 from besag.training.data.assembly import Maker, Parts, Template
 from besag.training.data.batch_plan import BatchPlan
+from besag.training.data.children import begun_deaf, turn_deaf
 from besag.training.data.clock import Clock, indices
 from besag.training.data.stream import StreamBatches
 from besag.training.network.batch import Batch
@@ -80,13 +80,20 @@ class Loader(DataLoader[Any]):
     """A DataLoader that says what it means when a worker is gone."""
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        begun: Any = None
         try:
-            yield from super().__iter__()
+            with begun_deaf():
+                begun = super().__iter__()
+            yield from begun
         except BesagError as failure:  # of a worker: torch has put the way it came around it
             said = str(failure).rpartition("BesagError: ")[2].strip()
             raise BesagError(said) from failure
         except (EOFError, ConnectionError, FileNotFoundError) as failure:  # it died while it handed something over
             raise RuntimeError("a DataLoader worker died: killed, or out of memory.") from failure
+        finally:
+            self._iterator = None
+            if hasattr(begun, "_shutdown_workers"):  # they do not hear the signal by which Python would end them
+                begun._shutdown_workers()
 
 
 def make_loader(batches: BatchDataset | StreamBatches, order: indices, workers: int, pin: bool) -> Loader:
@@ -108,15 +115,9 @@ def make_loader(batches: BatchDataset | StreamBatches, order: indices, workers: 
         pin_memory=pin,
         persistent_workers=workers > 0,
         prefetch_factor=PREFETCH if workers > 0 else None,
-        worker_init_fn=_deaf if workers > 0 else None,
+        worker_init_fn=turn_deaf if workers > 0 else None,
         collate_fn=_same,
     )
-
-
-def _deaf(worker: int) -> None:
-    """The one that started us stops us, after its step: a cluster's signal goes to all processes at once."""
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, signal.SIG_IGN)
 
 
 def _same(batch: Any) -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import sys
 import threading
 import time
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 
 from besag.arrays import Bools, Ints
 from besag.errors import BesagError
+from besag.training.data.children import begun_deaf, turn_deaf
 from besag.training.data.sentences import sentences
 from besag.training.data.sources import Document
 from besag.vocabulary import Vocabulary
@@ -117,7 +117,8 @@ def tokenised(
         waiting: deque[Future[Tokens]] = deque()
         try:
             for group in chain(few, groups):
-                waiting.append(pool.submit(_work, group))
+                with begun_deaf():  # a pool begins its processes when it is given work
+                    waiting.append(pool.submit(_work, group))
                 if len(waiting) > 2 * processes:
                     yield waiting.popleft().result()
             while waiting:
@@ -140,8 +141,7 @@ _mine: dict[str, Any] = {}  # what a process that tokenises was given when it be
 
 def _begin(vocabulary: Vocabulary, alone: bool, parent: int) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # each process is one thread
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, signal.SIG_IGN)  # the one that started us stops us
+    turn_deaf()
     _mine.update(vocabulary=vocabulary, alone=alone)
 
     def watch() -> None:
