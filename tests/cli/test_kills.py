@@ -24,7 +24,10 @@ named = pytest.mark.parametrize("target", TARGETS, ids=[target.name for target i
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["kill -9", "SIGTERM"])
 @named
 def test_one_kill(tmp_path: Path, target: Target, how: signal.Signals) -> None:
-    Sweep(target, tmp_path).kill(how, 1, seed=0)
+    sweep = Sweep(target, tmp_path)
+    for results in sweep.killed(how, 1, seed=0):
+        assert results == sweep.expected
+    assert sweep.kills == 1
 
 
 @pytest.mark.slow
@@ -32,8 +35,9 @@ def test_one_kill(tmp_path: Path, target: Target, how: signal.Signals) -> None:
 @named
 def test_twenty_kills(tmp_path: Path, target: Target, how: signal.Signals) -> None:
     sweep = Sweep(target, tmp_path)
-    sweep.kill(how, 20, seed=1)
-    print(f"{target.name}: {sweep.kills} kills, {sweep.ends} ends, {sweep.lasts:.2f} s undisturbed")
+    for results in sweep.killed(how, 20, seed=1):
+        assert results == sweep.expected
+    assert sweep.kills == 20
 
 
 # ---- two at once

@@ -33,6 +33,15 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
+def test_a_draft_is_written_as_it_is(tmp_path: Path) -> None:
+    with whole(tmp_path / "a.txt") as draft:
+        with whole(draft) as same:
+            assert same == draft
+            same.write_text("new")
+        assert os.listdir(tmp_path) == [draft.name]
+    assert (tmp_path / "a.txt").read_text() == "new"
+
+
 def test_rights_and_links_stay(tmp_path: Path) -> None:
     write_whole(tmp_path / "real.txt", "one")
     (tmp_path / "real.txt").chmod(0o640)

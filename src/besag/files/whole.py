@@ -19,6 +19,7 @@ from besag.errors import BesagError, quoted
 from besag.files.claim import hold, left_behind
 
 _looked_at: set[Path] = set()  # files whose old drafts are gone
+_under_way: set[Path] = set()  # drafts of this process
 
 _DESCRIPTOR = re.compile(r"/dev/(?:std(out|err)|fd/(\d{1,9}))|/proc/self/fd/(\d{1,9})", re.ASCII)
 
@@ -41,8 +42,11 @@ def descriptor(path: str | os.PathLike[str]) -> int | None:
 
 @contextmanager
 def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """The name to write under, with the ending of `path`; the file takes the place of `path` if all goes well."""
-    if is_stream(path):
+    """The name to write under, with the ending of `path`; the file takes the place of `path` if all goes well.
+
+    A draft is written as it is: it has a place to take.
+    """
+    if is_stream(path) or Path(path) in _under_way:
         yield Path(path)
         return
     final = Path(os.path.realpath(path))  # where a link leads: the link stays
@@ -55,6 +59,7 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     handle: int | None = None
     try:
         handle = hold(draft)
+        _under_way.add(draft)
         yield draft
         sync(draft)
         if final.exists():
@@ -65,6 +70,7 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
             raise
         raise BesagError(f"cannot write {quoted(os.fspath(path))}: {failure.strerror or failure}") from failure
     finally:
+        _under_way.discard(draft)
         with suppress(OSError):
             draft.unlink()
         if handle is not None:
