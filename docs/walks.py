@@ -36,6 +36,7 @@ GROUND = (
     "models/",
     "noise.py",
     "registry.py",
+    "spans.py",
 )
 TABLE = "id\ttext\n1\tThe cat sleeps.\n2\tIt rained all night.\n"
 RECIPE = """

@@ -111,12 +111,14 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("diagnostics/test_chain_plots.py", "the pictures of chains", ("diagnostics/plots.py",)),
     ("diagnostics/test_rectangle.py", "what is found is shown", ("diagnostics/show.py",)),
     ("evaluation/test_minimal_pairs.py", "pairs are read to be scored", ("evaluation/pair_files.py",)),
+    ("files/test_writing.py", "rows are encoded, and appended", ("files/appending.py", "files/encoding.py")),
     ("fills/test_fill.py", "a beam is one way to fill", ("fills/beam.py",)),
     ("joints/test_block.py", "the joint of a block, asked for, made and shown", (
         "joints/block_ag.py", "joints/block_asking.py", "joints/block_show.py", "joints/fillings.py",
     )),
     ("joints/test_comparison.py", "distances between joints", ("joints/metrics.py",)),
     ("joints/test_kernels.py", "the fused passes and the tiles they run over", ("joints/tiles.py",)),
+    ("test_vocabulary.py", "where tokens and words stand", ("spans.py",)),
     ("results/test_conformance.py", "the contract of all results", ("results/result.py",)),
     ("masks/test_pmi_vocabulary.py", "a vocabulary is counted over a corpus", ("masks/corpus.py", "masks/counting.py")),
     ("samplers/kernels/test_spindle.py", "the schedules of tokens, beside those of the objective", (
@@ -126,7 +128,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "samplers/chain.py", "samplers/sheet.py",
     )),
     ("samplers/editing/test_augment.py", "what augmenting moves and returns", (
-        "samplers/editing/augmented.py", "samplers/editing/states.py",
+        "samplers/editing/augmented.py", "samplers/editing/copying.py", "samplers/editing/states.py",
     )),
     ("samplers/editing/test_edit.py", "which words are named", ("samplers/editing/rewrite.py",)),
     ("samplers/kernels/test_metropolis.py", "what Metropolis proposes, against its matrix", (

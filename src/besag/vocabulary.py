@@ -7,7 +7,7 @@ and scores, never truncates, and never tokenises a part of a text alone.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, pairwise
@@ -18,6 +18,7 @@ import numpy as np
 from besag.alignment import align
 from besag.characters import is_text, shown
 from besag.errors import BesagError, nearest, quoted
+from besag.spans import Page, first_overlap, flat, given_spans, scored_tokens, word_numbers
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -29,7 +30,6 @@ TRIED = 200  # tokens
 MOST_IDS = 2**31  # what any tokenizer can number
 POLICIES = ("tokenizer", "whitespace")
 _SETTING = threading.Lock()
-SPACE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # U+3000 is the last white space there is
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +43,7 @@ class Encoded:
     offsets: np.ndarray  # (L, 2) characters of `text`, white space trimmed off; (0, 0) for added special tokens
     words: np.ndarray  # (L,) word numbers 0, 1, 2, ...; -1 for added special tokens
     special: np.ndarray  # (L,) bool: added by the tokenizer's template, not written in the text
-    places: np.ndarray  # (n,) the positions that are scored: see `_scored`
+    places: np.ndarray  # (n,) the positions that are scored: see `spans.scored_tokens`
     unknown: int  # scored tokens that are the unknown token
     word_policy: str  # "tokenizer", "whitespace" or "given": what was really used
     decodable: bool = True  # no: it was no text, see `characters.py`; then `text` is how it is shown, without a token
@@ -185,23 +185,23 @@ class Vocabulary:
             return []
         if lenient and not all(map(is_text, [*texts, *before, *after])):
             for context in (prefix, suffix):  # what is said once, of all texts, is a mistake and no row's affair
-                _Page([context] if isinstance(context, str) else [])
+                Page([context] if isinstance(context, str) else [])
             return self._of_texts_alone(texts, words, before, after, separator)
         joined = [separator.join(filter(None, parts)) for parts in zip(before, texts, after, strict=True)]
         starts = [len(p) + len(separator) * bool(text) if p else 0 for p, text in zip(before, texts, strict=True)]
-        page = _Page(joined)
+        page = Page(joined)
         if self._symbols is not None:
             _refuse_strangers(joined, self._symbols)
         batch = self._fast(joined) if self.tokenizer.is_fast else self._slow(joined)
         start, end = page.trim(batch.row, batch.offsets, batch.tokens)
         if not isinstance(words, str):
-            policy, key = "given", _first_overlap(start, end, page.place(_given(words, texts), starts))
+            policy, key = "given", first_overlap(start, end, page.place(given_spans(words, texts), starts))
         elif words == "tokenizer" and batch.words is not None:
             policy, key = words, batch.words
         else:
-            policy, key = "whitespace", _first_overlap(start, end, page.runs)
+            policy, key = "whitespace", first_overlap(start, end, page.runs)
         spans = [(first, first + len(text)) for first, text in zip(starts, texts, strict=True)]
-        return self._texts(joined, spans, page, batch, start, end, _count(batch.row, key, batch.special), policy)
+        return self._texts(joined, spans, page, batch, start, end, word_numbers(batch.row, key, batch.special), policy)
 
     def _of_texts_alone(
         self, texts: list[str], words: WordPolicy, before: Sequence[str], after: Sequence[str], separator: str
@@ -224,7 +224,7 @@ class Vocabulary:
         self,
         joined: list[str],
         spans: list[tuple[int, int]],  # of what is scored
-        page: _Page,
+        page: Page,
         batch: _Batch,
         start: np.ndarray,  # (T,) in the page
         end: np.ndarray,  # (T,)
@@ -239,7 +239,7 @@ class Vocabulary:
         strange = ~special & (ids == (-1 if self.unknown_id is None else self.unknown_id))
         for position in np.flatnonzero(strange):
             tokens[position] = self.tokenizer.unk_token  # some tokenizers write the piece they do not know
-        scored = _scored(page, np.array(spans), row, start, end) & ~special
+        scored = scored_tokens(page, np.array(spans), row, start, end) & ~special
         unknown = np.bincount(row[strange & scored], minlength=len(joined)).tolist()
         place = np.arange(len(row)) - np.array(bounds)[row]  # (T,) position of each token in its text
         places = np.split(place[scored], np.cumsum(np.bincount(row[scored], minlength=len(joined)))[:-1])
@@ -269,10 +269,10 @@ class Vocabulary:
             words = np.array([*chain.from_iterable(encoding.word_ids for encoding in encodings)], dtype=np.float64)
         return _Batch(
             np.repeat(np.arange(len(texts)), [len(encoding) for encoding in encodings]),
-            _flat(encoding.ids for encoding in encodings),
+            flat(encoding.ids for encoding in encodings),
             [*chain.from_iterable(encoding.tokens for encoding in encodings)],
-            _flat(chain.from_iterable(encoding.offsets for encoding in encodings)).reshape(-1, 2),
-            _flat(encoding.special_tokens_mask for encoding in encodings) > 0,  # 0 for "[SEP]" written in the text
+            flat(chain.from_iterable(encoding.offsets for encoding in encodings)).reshape(-1, 2),
+            flat(encoding.special_tokens_mask for encoding in encodings) > 0,  # 0 for "[SEP]" written in the text
             words,  # a None of the tokenizer has become nan
         )
 
@@ -287,49 +287,8 @@ class Vocabulary:
             special += [True] * len(head) + [False] * len(pieces) + [True] * len(tail)
             row += [index] * (len(head) + len(pieces) + len(tail))
         tokens = self.tokenizer.convert_ids_to_tokens(ids)
-        whole = _flat(offsets).reshape(-1, 2)
+        whole = flat(offsets).reshape(-1, 2)
         return _Batch(np.array(row, np.int64), np.array(ids, np.int64), tokens, whole, np.array(special, bool), None)
-
-
-class _Page:
-    """All texts of a batch written under one another, so that one number says where a character stands."""
-
-    def __init__(self, texts: list[str]) -> None:
-        self.base = np.cumsum([0, *(len(text) + 1 for text in texts)])[:-1]  # (B,) where each text begins
-        try:
-            codes = np.frombuffer("\n".join([*texts, ""]).encode("utf-32-le"), dtype="<u4")  # (C,)
-        except UnicodeEncodeError as failure:
-            text = texts[np.searchsorted(self.base, failure.start, side="right") - 1]
-            raise BesagError(
-                f"{quoted(text)} holds half of a surrogate pair, which is no character: decode it anew."
-            ) from None
-        self.space = SPACE[np.minimum(codes, len(SPACE) - 1)]  # (C,)
-        position = np.arange(len(self.space) + 1)
-        blank = np.append(self.space, False)
-        # (C + 1,) from each place, the first letter at or after it, and the end of the last letter before it
-        self.following = np.minimum.accumulate(np.where(blank, len(self.space), position)[::-1])[::-1]
-        self.preceding = np.maximum.accumulate(np.append(0, np.where(self.space, 0, position[1:])))
-
-    @property
-    def runs(self) -> np.ndarray:  # (W, 2)
-        """The maximal runs of characters that are not white space."""
-        return np.flatnonzero(np.diff(self.space.astype(np.int8), prepend=1, append=1)).reshape(-1, 2)
-
-    def place(self, spans: list[list[tuple[int, int]]], before: list[int]) -> np.ndarray:  # (W, 2)
-        """Where the spans of each scored text stand in the page; `before` characters of prefix come first."""
-        shift = np.repeat(self.base + before, [len(line) for line in spans])
-        return _flat(chain.from_iterable(spans)).reshape(-1, 2) + shift[:, None]
-
-    def trim(self, row: np.ndarray, offsets: np.ndarray, tokens: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Where each token starts and ends in the page, without white space; a blank token is empty, at its end."""
-        start, end = (offsets + self.base[row][:, None]).T  # (T,), (T,)
-        start = np.minimum(self.following[start], end)
-        end = np.maximum(self.preceding[end], start)
-        # a tokenizer that begins each word with a space of its own gives that space the first letter's offsets
-        doubled = np.flatnonzero((start[:-1] == start[1:]) & (row[:-1] == row[1:]) & (end[:-1] > start[:-1]))
-        invented = [index for index in doubled.tolist() if not tokens[index].strip("▁Ġ")]
-        end[invented] = start[invented]
-        return start, end
 
 
 def each_with(texts: Sequence[str], context: Context) -> Sequence[str]:
@@ -349,41 +308,6 @@ def _refuse_no_text(parts: Sequence[object]) -> None:
             raise BesagError(f"expected text, got {quoted(part)} of type {type(part).__name__}.")
 
 
-def _flat(lines: Iterable[Iterable[int]]) -> np.ndarray:
-    return np.fromiter(chain.from_iterable(lines), dtype=np.int64)
-
-
-def _scored(page: _Page, spans: np.ndarray, row: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """(T,) Does a token share a character other than white space with the span (B, 2) of its text?
-
-    A token of nothing but white space is scored when it ends in the span or where the span begins: the space before the
-    first scored word belongs to that word. A span of nothing but white space has no places.
-    """
-    first, last = (spans + page.base[:, None]).T  # (B,), (B,)
-    low, high = page.following[first], page.preceding[last]  # the same without white space around
-    overlaps = (start < high[row]) & (end > low[row])  # both are trimmed: what they share begins with a letter
-    blank = (start == end) & (start >= first[row]) & (start <= last[row])
-    scored: np.ndarray = (overlaps | blank) & (low < high)[row]
-    return scored
-
-
-def _first_overlap(start: np.ndarray, end: np.ndarray, spans: np.ndarray) -> np.ndarray:  # (T,)
-    """The first span, in order, that holds a character of each token (the place of an empty one), or nan."""
-    index = np.searchsorted(spans[:, 1], start, side="right")
-    begins = np.append(spans[:, 0], np.iinfo(np.int64).max)[index]
-    return np.where(begins < np.maximum(end, start + 1), index, np.nan)
-
-
-def _count(row: np.ndarray, key: np.ndarray, special: np.ndarray) -> np.ndarray:  # (T,)
-    """Word numbers from 0 in each row, one more whenever the key changes (nan is never the same); -1 where special."""
-    inner = np.flatnonzero(~special)
-    row, key = row[inner], key[inner]
-    number = np.cumsum(np.append(False, (key[1:] != key[:-1]) | (row[1:] != row[:-1])))[: len(inner)]
-    words = np.full(len(special), -1, dtype=np.int64)
-    words[inner] = number - number[np.searchsorted(row, row)]
-    return words
-
-
 def _refuse_strangers(texts: list[str], symbols: Mapping[str, int]) -> None:
     for text in texts:
         for symbol in text.split():
@@ -392,32 +316,3 @@ def _refuse_strangers(texts: list[str], symbols: Mapping[str, int]) -> None:
                 raise BesagError(
                     f"{quoted(symbol)} in {quoted(text)} is not one of the symbols {known}.{nearest(symbol, symbols)}"
                 )
-
-
-def _given(words: Any, texts: list[str]) -> list[list[tuple[int, int]]]:
-    """The spans of the words somebody gives for each text."""
-    lists = isinstance(words, Sequence) and all(isinstance(x, Iterable) and not isinstance(x, str) for x in words)
-    if not lists or len(words) != len(texts):
-        raise BesagError(f"expected one list of words for each of the {len(texts)} texts, got {quoted(words)}.")
-    result = []
-    for text, entry in zip(texts, words, strict=True):
-        spans: list[tuple[int, int]] = []
-        cursor = 0
-        for word in entry:
-            if isinstance(word, str):
-                start = text.find(word, cursor) if word.strip() else -1
-                if start < 0:
-                    rest = quoted(text[cursor:])
-                    raise BesagError(f"the word {quoted(word)} does not follow in {rest}, the rest of {quoted(text)}.")
-                cursor = start + len(word)
-            else:
-                numbers = word if isinstance(word, Iterable) else ()
-                start, end = (*(int(at) for at in numbers if isinstance(at, int | np.integer)), -1, -1)[:2]
-                if not cursor <= start < end <= len(text):
-                    raise BesagError(
-                        f"{quoted(word)} is no (start, end) within {quoted(text)} after character {cursor}."
-                    )
-                cursor = end
-            spans.append((start, cursor))
-        result.append(spans)
-    return result

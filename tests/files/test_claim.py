@@ -56,7 +56,7 @@ def test_what_was_claimed_inside_is_released(tmp_path: Path) -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/null"), reason="POSIX")
 def test_a_device_is_nobodys() -> None:
     with Claim("/dev/null"), Claim("/dev/null"):
-        pass
+        assert not lock_of(Path("/dev/null")).exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
@@ -107,7 +107,12 @@ def test_a_disk_without_locks_lets_everybody_in_and_says_so(tmp_path: Path, monk
 
     monkeypatch.setattr("fcntl.flock", unknown)
     with pytest.warns(UserWarning, match=r"knows no locks \(No locks available\)"):
-        Claim(tmp_path / "out").release()
+        first = Claim(tmp_path / "out")
+    with pytest.warns(UserWarning, match="see to it that no other process"):
+        second = Claim(tmp_path / "out")  # nobody can be kept out
+    second.release()
+    first.release()
+    assert os.listdir(tmp_path) == []
 
 
 def test_garbage_in_a_lock_file_is_not_repeated(tmp_path: Path) -> None:

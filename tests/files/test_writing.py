@@ -14,9 +14,10 @@ import pytest
 from besag.errors import BesagError
 from besag.files import writing
 from besag.files.cells import tsv_line
+from besag.files.encoding import Delimited, JsonLines
 from besag.files.progress import Spool
 from besag.files.rows import read
-from besag.files.writing import Delimited, JsonLines, choose_format, print_table, writer
+from besag.files.writing import choose_format, print_table, writer
 
 
 def test_numbers_are_rounded_where_they_are_ours_and_kept_where_they_are_not() -> None:

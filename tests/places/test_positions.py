@@ -14,7 +14,7 @@ from besag.errors import BesagError
 from besag.places.places import find
 from besag.places.positions import TokenisedText, all_places, one_place, position_list, tokens_of
 from besag.places.reading import read
-from besag.samplers.editing.augment import movable
+from besag.samplers.editing.copying import movable
 from besag.samplers.editing.rewrite import Rewrite, encode
 from besag.samplers.sheet import template
 from besag.vocabulary import Vocabulary

@@ -14,8 +14,8 @@ from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, PlotOptions, RunOptions, grouped
 from besag.cli.joint import Outcomes
 from besag.cli.positions import Positions, positions
+from besag.files.encoding import Row
 from besag.files.whole import whole
-from besag.files.writing import Row
 
 if TYPE_CHECKING:
     from besag.diagnostics import Compatibility, DependenceMap, Rectangles

@@ -15,7 +15,7 @@ from besag.cli.groups import ModelOptions, PlotOptions, RunOptions, grouped
 from besag.cli.positions import Positions, positions
 from besag.cli.settings import ConstructionOptions
 from besag.errors import BesagError, nearest, quoted
-from besag.files.writing import Row
+from besag.files.encoding import Row
 
 if TYPE_CHECKING:
     from besag.joints.block import BlockJoint

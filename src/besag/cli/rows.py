@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from besag.errors import BesagError
+from besag.files.encoding import Row
 from besag.files.inputs import Record
-from besag.files.writing import Row
 
 if TYPE_CHECKING:
     from besag.scores import Score

@@ -19,20 +19,11 @@ from contextlib import suppress
 from typing import Any
 
 from besag.errors import BesagError, require
+from besag.files.appending import Appended
+from besag.files.encoding import Columns, Others, Row
 from besag.files.inputs import Record
 from besag.files.whole import write_whole
-from besag.files.writing import (
-    Appended,
-    Columns,
-    Growing,
-    Others,
-    ParquetWriter,
-    Row,
-    Writer,
-    check_output,
-    claimed,
-    line_writer,
-)
+from besag.files.writing import Growing, ParquetWriter, Writer, check_output, claimed, line_writer
 
 # Rows of input in a block. Between two blocks a fast device idles for a tenth of a second; a slow one makes whoever
 # stops it wait for a block to be done again.

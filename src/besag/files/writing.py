@@ -14,21 +14,18 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeAlias
+from typing import IO, Any, Protocol
 
-from besag.characters import all_shown
-from besag.errors import BesagError, quoted, require
-from besag.files.cells import cell, csv_line, escaped, harmless, json_line, rounded, tsv_line
+from besag.errors import BesagError, require
+from besag.files.appending import AppendedText
+from besag.files.cells import cell, csv_line, escaped, tsv_line
 from besag.files.claim import Claim
+from besag.files.encoding import Columns, Delimited, Encoder, JsonLines, Others, Row
 from besag.files.rows import FORMAT_OF_ENDING
-from besag.files.whole import descriptor, is_stream, sync, whole
+from besag.files.whole import is_stream, whole
 from besag.results.tables import shown
 
 TABLE_ROWS, PARQUET_ROWS = 200, 4096  # rows that wait until their block is written
-TOGETHER = 8192  # bytes of rows that wait until they are written
-
-Row: TypeAlias = Mapping[str, object]  # what besag found
-Others: TypeAlias = Mapping[str, object]  # the other columns of the input's row
 
 
 class Writer(Protocol):
@@ -134,182 +131,11 @@ def line_writer(format: str, path: str | None, spreadsheet_safe: bool = False) -
 # ---- one line a row
 
 
-class Encoder(Protocol):
-    columns: Columns
-
-    def __call__(self, row: Row, others: Others) -> str: ...
-
-
-class Columns:
-    """The columns of a table whose rows may differ: those of the first row."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.left_out: set[str] = set()
-
-    def arrange(self, row: Row, others: Others) -> dict[str, object]:
-        """One row with exactly these columns; an input's column named like one of ours is called input.NAME."""
-        flat = {**row, **{f"input.{name}" if name in row else name: value for name, value in others.items()}}
-        flat = all_shown(flat)
-        if not self.names:
-            self.names = list(flat)
-        for name in flat.keys() - set(self.names) - self.left_out:
-            self.left_out.add(name)
-            print(
-                f"warning: the column {name!r} is left out, for the first row has none; JSON Lines would keep it",
-                file=sys.stderr,
-            )
-        return {name: flat.get(name) for name in self.names}
-
-
-class Delimited:
-    """A header, then a line a row. What besag computed is rounded to 8 digits; what came in goes out as it was, or
-    (`safe`) so that no spreadsheet runs it.
-    """
-
-    def __init__(self, line: Callable[[list[str]], str], safe: bool = False) -> None:
-        self.line, self.columns, self.safe = line, Columns(), safe
-
-    def __call__(self, row: Row, others: Others) -> str:
-        first = not self.columns.names
-        flat = self.columns.arrange({name: rounded(value) for name, value in row.items()}, others)
-        header = self._line(self.columns.names) if first else ""
-        return header + self._line([cell(value) for value in flat.values()])
-
-    def _line(self, cells: list[str]) -> str:
-        return self.line([harmless(one) for one in cells] if self.safe else cells)
-
-
-class JsonLines:
-    """An object a line; the input's other columns stand in a field of their own."""
-
-    def __init__(self) -> None:
-        self.columns = Columns()  # none: every row has its own
-
-    def __call__(self, row: Row, others: Others) -> str:
-        return json_line({**row, "input": others} if others else row)
-
-
-class Appended:
-    """A file that grows by whole pieces (rows), so that what is there is whole whenever the process ends.
-
-    It is opened with the first piece, cut off where another run goes on, and cut back where the disk is full.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.kept = 0  # bytes of an earlier run that stay
-        self._file: IO[bytes] | None = None
-        self._end = 0  # bytes that are there, all of them of whole pieces
-        self._waiting = bytearray()
-        self._lost: BesagError | None = None  # pieces could not be written: nothing may be said to be there after them
-
-    def append(self, piece: bytes) -> None:
-        if self._file is None:
-            self._file, self._end = _open_at(self.path, self.kept), self.kept
-        self._waiting += piece
-        if len(self._waiting) >= TOGETHER or is_stream(self.path):
-            self.flush()
-
-    def flush(self) -> None:
-        waiting, self._waiting = self._waiting, bytearray()
-        if self._file is None or not waiting:
-            return
-        written = 0
-        try:
-            while written < len(waiting):
-                written += self._file.write(waiting[written:])
-        except BrokenPipeError:
-            raise
-        except OSError as failure:
-            with suppress(OSError):
-                self._file.truncate(self._end)
-            self._lost = BesagError(f"cannot write {quoted(self.path)}: {failure.strerror}")
-            raise self._lost from failure
-        self._end += written
-
-    def size(self) -> int:
-        """Bytes that are safely there."""
-        if self._lost is not None:
-            raise self._lost
-        if self._file is None:
-            return self.kept
-        self.flush()
-        sync(self.path)
-        return self._end
-
-    def keep(self, size: int) -> None:
-        check_kept(self.path, size)
-        self.kept = size
-
-    def close(self) -> None:
-        try:
-            self.flush()
-        finally:
-            if self._file is not None:
-                self._file.close()
-                self._file, self.kept = None, self._end
-
-
-class _Text:
-    """Where text goes: to stdout, at once, or to a file."""
-
-    def __init__(self, path: str | None) -> None:
-        self.file = None if path is None else Appended(path)
-
-    def append(self, text: str) -> None:
-        if self.file is not None:
-            self.file.append(text.encode("utf-8"))
-        else:
-            sys.stdout.write(text)
-            sys.stdout.flush()
-
-    def flush(self) -> None:
-        if self.file is not None:
-            self.file.flush()
-
-    def size(self) -> int:
-        return 0 if self.file is None else self.file.size()
-
-    def keep(self, size: int) -> None:
-        if self.file is not None:
-            self.file.keep(size)
-
-    def close(self) -> None:
-        if self.file is not None:
-            self.file.close()
-
-
-def check_kept(path: str, size: int) -> None:
-    """Are the first `size` bytes, which an earlier run has written, still there?"""
-    there = os.path.getsize(path) if os.path.exists(path) else 0
-    if there < size:
-        raise BesagError(
-            f"{path!r} has lost rows: {size:,} bytes of it were done, and there are {there:,}. Put a whole copy in its "
-            "place, or say --force to begin anew"
-        )
-
-
-def _open_at(path: str, size: int) -> IO[bytes]:
-    """A file from which everything but the first `size` bytes is cut off."""
-    try:
-        own = None if size else descriptor(path)
-        if own is not None:  # by its number: opening it by its name would cut off what a shell has written there
-            return open(os.dup(own), "wb", buffering=0)
-        file = open(path, "r+b" if size else "wb", buffering=0)  # noqa: SIM115 (closed by `Appended.close`)
-        if size:
-            file.truncate(size)
-            file.seek(size)
-        return file
-    except OSError as failure:
-        raise BesagError(f"cannot write {quoted(path)}: {failure.strerror}") from failure
-
-
 class LineWriter:
     """Lines, each flushed where somebody may be waiting for it."""
 
     def __init__(self, encode: Encoder, path: str | None) -> None:
-        self.encode, self.path, self.out = encode, path, _Text(path)
+        self.encode, self.path, self.out = encode, path, AppendedText(path)
 
     def write(self, row: Row, others: Others) -> None:
         self.out.append(self.encode(row, others))
@@ -339,7 +165,7 @@ class TableWriter:
     """Aligned columns for a reader, a block at a time; the other columns of the input are left to the other formats."""
 
     def __init__(self, path: str | None) -> None:
-        self.path, self.out = path, _Text(path)
+        self.path, self.out = path, AppendedText(path)
         self.rows: list[Row] = []
 
     def write(self, row: Row, others: Others) -> None:

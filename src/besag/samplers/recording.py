@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 
 from besag.errors import BesagError
+from besag.files.appending import Appended
 from besag.files.cells import json_line
 from besag.files.claim import Claim
 from besag.files.progress import differences
-from besag.files.writing import Appended, ParquetWriter
+from besag.files.writing import ParquetWriter
 from besag.samplers.kernel import Info
 from besag.samplers.run import has_step, read, restore, save
 

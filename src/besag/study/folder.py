@@ -26,10 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from besag.errors import BesagError, quoted, require
+from besag.files.appending import Appended
 from besag.files.claim import LOCK, Claim
 from besag.files.progress import differences
 from besag.files.whole import whole, write_whole
-from besag.files.writing import Appended, write_rows
+from besag.files.writing import write_rows
 from besag.study.pairs import PairRow
 from besag.study.report import Report
 

@@ -20,7 +20,8 @@ from besag.engine import Engine
 from besag.errors import BesagError
 from besag.results.status import Status
 from besag.samplers.editing import states
-from besag.samplers.editing.augment import Augmenting, _Copy, augment, movable
+from besag.samplers.editing.augment import Augmenting, augment
+from besag.samplers.editing.copying import Copy, movable
 
 COPIES = 800
 START = np.array([2, 0, 1])
@@ -211,7 +212,7 @@ def pieces():
     network = Transformer(tiny("roberta"), vocabulary("roberta"))
     [encoded] = network.vocabulary.encode(["a souvenir"])
     assert encoded.words.tolist() == [-1, 0, 1, 1, -1]
-    return _Copy(Augmenting(), network, None, None, encoded, movable(network, encoded.text, encoded, ()), 0, 0)
+    return Copy(Augmenting(), network, None, None, encoded, movable(network, encoded.text, encoded, ()), 0, 0)
 
 
 def test_only_the_token_that_would_complete_the_word_is_forbidden(pieces):
