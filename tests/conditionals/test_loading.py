@@ -24,7 +24,7 @@ from besag.conditionals.network import gap
 from besag.conditionals.transformer import Transformer
 from besag.errors import BesagError
 
-ROUND_TRIPS = ("bert", "roberta", "albert", "modernbert", "esm", "deberta-v2", "electra")
+ROUND_TRIPS = ("bert", "roberta", "albert", "modernbert", "esm", "deberta-v2", "electra", "besag")
 
 
 @pytest.fixture(autouse=True)

@@ -259,6 +259,7 @@ def given_to_the_base_model(who: Transformer, asked: Questions) -> set[str]:
     [
         ("bert", {"input_ids"}),
         ("modernbert", {"input_ids"}),
+        ("besag", {"input_ids"}),
         ("roberta", {"input_ids"}),
         ("mpnet", {"input_ids"}),
         ("xlm", {"input_ids", "attention_mask"}),
@@ -307,6 +308,7 @@ def test_a_pad_row_that_the_tokenizer_does_not_know_of():
         ("bert", {}, 40),
         ("deberta-v2", {}, 40),
         ("modernbert", {}, 40),
+        ("besag", {}, 40),
         ("esm", {}, 40),
         ("esm", {"position_embedding_type": "absolute"}, 38),
         ("roberta", {}, 38),
@@ -416,7 +418,7 @@ def fresh_compiler():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["bert", "modernbert"])
+@pytest.mark.parametrize("family", ["bert", "modernbert", "besag"])
 @pytest.mark.usefixtures("fresh_compiler")
 def test_compiled_layers_say_the_same_for_all_shapes(family):
     plain, compiled = (Transformer(tiny(family), vocabulary(family)) for _ in range(2))

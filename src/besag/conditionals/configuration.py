@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from besag.conditionals import families
 from besag.errors import BesagError, quoted
 
 MOST_BYTES = 2**26  # of one small file; a tokenizer.json may have more
@@ -127,21 +128,19 @@ def _refuse_many(key: str, value: Any, what: str) -> None:
 
 
 def _built(said: dict[str, Any], what: str, folder: Path) -> Any:
-    from transformers import CONFIG_MAPPING
-
     family, classes = said.get("model_type"), said.get("architectures")
     if classes is not None and not (isinstance(classes, list) and all(isinstance(name, str) for name in classes)):
         raise BesagError(f"{what} cannot be used: architectures={quoted(classes)}, not a list of names")
     if family == "mistral" and "layer_types" in said:
         family = said["model_type"] = "ministral"  # as transformers reads it
-    known: Any = CONFIG_MAPPING
-    if not isinstance(family, str) or family not in known:
+    kind = families.configuration(family)
+    if kind is None:
         raise BesagError(
-            f"{what} cannot be used: transformers knows no network of model_type={quoted(family)} (besag never runs "
+            f"{what} cannot be used: neither besag nor transformers knows a network of model_type={quoted(family)} (besag never runs "
             f"code that comes with a model)"
         )
     try:
-        return known[family].from_dict(said, name_or_path=str(folder))
+        return kind.from_dict(said, name_or_path=str(folder))
     except Exception as problem:  # each family trips over wrong settings in its own way
         raise BesagError(f"{what} cannot be used: {reason(problem)}") from problem
 

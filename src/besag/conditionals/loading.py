@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from besag.conditionals import checkpoint as saved
-from besag.conditionals import reach, weights
+from besag.conditionals import families, reach, weights
 from besag.conditionals.causal import Causal
 from besag.conditionals.configuration import read_config, reason, tokenizer_settings
 from besag.conditionals.network import USABLE, check_ids, longest
@@ -234,7 +234,8 @@ def read_network(
 ) -> Any:
     """The network with every weight it uses among those stored: none made up, none of another shape.
 
-    With `whole`, a layer that is stored and not used is refused as well: fewer layers are another network.
+    With `whole`, a layer that is stored and not used is refused as well: fewer layers are another network. Of besag's
+    own family every stored weight must be used: whatever its config.json can switch off makes another network.
     """
     from transformers.models.auto import modeling_auto
 
@@ -264,10 +265,12 @@ def read_network(
             f"{', '.join(missing[:8])}{' …' if missing[8:] else ''}."
             + (f" It was saved from a {quoted(saved_as)[1:-1]}." if saved_as not in (None, family.__name__) else "")
         )
-    if whole and (unused := _unused_layers(network, info["unexpected_keys"])):
+    left_out = sorted(info["unexpected_keys"])
+    unused = left_out if config.model_type in families.OWN else _unused_layers(network, left_out)
+    if whole and unused:
         raise BesagError(
             f"{title} would leave {len(unused)} stored weights out, such as {quoted(unused[0])}: the config.json asks "
-            f"for fewer layers than there are, so these files do not belong together"
+            f"for fewer layers or parts than there are, so these files do not belong together"
         )
     return network
 

@@ -132,7 +132,7 @@ minimal_pairs = ["a.jsonl", "b.tsv"]
         ("[run]\noutput = 3", "run.output = 3: a text is needed"),
         ("[model]\nconfig = 'big'", "model.config = 'big': a table is needed"),
         ("[model]\nfamily = 'modernbret'", "Did you mean 'modernbert'?"),
-        ("[model]\nfamily = 'gpt2'", "is no model type of transformers that has a *ForMaskedLM"),
+        ("[model]\nfamily = 'gpt2'", "is no family of transformers or besag that has a *ForMaskedLM"),
         ("[model.config]\nhiden_size = 64", "is no setting of ModernBertConfig. Did you mean 'hidden_size'?"),
         ("[model.config]\nnum_hidden_layers = 20000", "num_hidden_layers = 20000: a whole number, at most 1,000"),
         ("[model.config]\nhidden_size = 1000000000", "model.config.hidden_size = 1000000000: a whole number, at most"),

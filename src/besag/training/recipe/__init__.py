@@ -53,7 +53,7 @@ class Tokenizer:
 @dataclass(frozen=True)
 class Model:
     start: str | None = None  # a folder or hub name to go on from; if not given, a new network:
-    family: str = "modernbert"  # any model_type of transformers that has a *ForMaskedLM
+    family: str = "modernbert"  # any model_type of transformers that has a *ForMaskedLM, or "besag"
     config: dict[str, Any] = field(default_factory=dict)  # of that family; sizes not set are those of a small network
 
 
