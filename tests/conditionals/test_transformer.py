@@ -431,6 +431,24 @@ def test_compiled_layers_say_the_same_for_all_shapes(family):
             torch.testing.assert_close(compiled.rows(questions), plain.rows(questions), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.usefixtures("fresh_compiler")
+def test_a_sum_over_layers_is_compiled_in_each_however_many_there_are():
+    """torch by itself gives up after eight."""
+    graphs = []
+
+    def counting(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    plain, compiled = (Transformer(tiny("besag", num_hidden_layers=12), vocabulary("besag")) for _ in range(2))
+    compiled.compile(backend=counting)
+    sums = [graph for graph in graphs if "addcmul_" in graph.code and "linear" not in graph.code]
+    assert sorted(graph.code.count("addcmul_(") for graph in sums) == list(range(1, 13))
+    asked = questions(plain.vocabulary)
+    with torch.inference_mode():
+        torch.testing.assert_close(compiled.rows(asked), plain.rows(asked), atol=1e-5, rtol=1e-5)
+
+
 def breaks(graph, inputs):
     raise RuntimeError("no compiler here")
 

@@ -136,8 +136,8 @@ def _built(said: dict[str, Any], what: str, folder: Path) -> Any:
     kind = families.configuration(family)
     if kind is None:
         raise BesagError(
-            f"{what} cannot be used: neither besag nor transformers knows a network of model_type={quoted(family)} (besag never runs "
-            f"code that comes with a model)"
+            f"{what} cannot be used: neither besag nor transformers knows a network of model_type={quoted(family)} "
+            f"(besag never runs code that comes with a model)"
         )
     try:
         return kind.from_dict(said, name_or_path=str(folder))

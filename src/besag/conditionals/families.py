@@ -1,7 +1,7 @@
 """Which families of networks there are: those of transformers, and besag's own.
 
-Knows names. A family of besag's own is imported, and with that made known to transformers, when it is asked for. Refuses
-to know what is in a network.
+Knows names. A family of besag's own is imported, and with that made known to transformers, when it is asked for.
+Refuses to know what is in a network.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def configuration(family: object) -> Any:
     """The class of a family's configuration; None where nobody knows such a family."""
     from transformers import CONFIG_MAPPING
 
+    if not isinstance(family, str):
+        return None
     if family in OWN:
         import besag.family  # noqa: F401
-    known: Any = CONFIG_MAPPING
-    return known[family] if isinstance(family, str) and family in known else None
+    return CONFIG_MAPPING[family] if family in CONFIG_MAPPING else None  # noqa: SIM401 - its `get` imports all families

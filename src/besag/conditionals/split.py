@@ -113,8 +113,8 @@ PATIENCE = 8  # times that torch compiles one piece of code for other shapes, be
 def compile_layers(module: nn.Module, **options: Any) -> list[nn.Module]:
     """Compile each layer by itself: all of one kind share one compilation, which takes seconds and not minutes.
 
-    torch gives up on code that was compiled eight times. Layers of several kinds (sums over all earlier layers, say) are
-    given as many more.
+    torch gives up on code that was compiled eight times. Layers of several kinds (sums over all earlier layers, say)
+    are given as many more.
     """
     from torch._dynamo import config  # slow to import, and needed by nobody else
 

@@ -1,9 +1,8 @@
 """What a network of besag's family is made of: sizes, and which of its three additions it has.
 
-Knows which sizes go together. Refuses to know how many weights a machine can hold.
+Knows which sizes go together. Refuses to know how many weights a machine can hold. Annotations are types here and not
+their names, since `strict` holds every setting to its own.
 """
-
-from __future__ import annotations
 
 from typing import ClassVar
 
@@ -18,7 +17,7 @@ SIZES = (
 
 @strict
 class BesagConfig(PreTrainedConfig):
-    """Any depth and width; a head has hidden_size / num_attention_heads numbers, an even count, which rotate in pairs.
+    """Any depth and width. A head has hidden_size / num_attention_heads numbers, an even count, which turn in pairs.
 
     Examples:
         >>> from besag.family import BesagConfig, BesagForMaskedLM

@@ -18,7 +18,7 @@ numbers that are on the device, so a pass can be recorded and compiled. Refuses 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +37,18 @@ from besag.family.configuration import BesagConfig
 CUT = 2.0  # standard deviations beyond which no initial weight lies
 
 Turns = tuple[Tensor, Tensor]  # cosine and sine of each place's angles, (N or 1, L, 1, 1, D/2) in float32
+
+
+def linear(inputs: int, outputs: int, std: float, bias: bool = False) -> Any:
+    """One that says with which deviation it begins: transformers asks each module for itself, not what holds it."""
+    made: Any = nn.Linear(inputs, outputs, bias=bias)
+    made.std = std
+    return made
+
+
+def smaller(config: BesagConfig) -> float:
+    """Whatever adds to the residual stream 2n times begins with a √(2n)-th."""
+    return float(config.initializer_range / (2 * config.num_hidden_layers) ** 0.5)
 
 
 def norm(config: BesagConfig) -> nn.LayerNorm:
@@ -63,7 +75,13 @@ def turned(x: Tensor, by: Turns) -> Tensor:  # (N, L, 2, heads, D)
 
 
 def eager_attention_forward(  # transformers looks for this name, to know that attention can be replaced
-    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, scaling: float, **_: Any
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float,
+    **_: Any,
 ) -> tuple[Tensor, Tensor]:
     """softmax(c Q Kᵀ) V with its weights, for those who want to see them."""
     scores = query @ key.mT * scaling  # (N, heads, L, L)
@@ -92,9 +110,9 @@ class Attention(nn.Module):
         self.config: Any = config
         self.heads = config.num_attention_heads
         self.size = config.hidden_size // self.heads  # D
-        self.Wqkv = nn.Linear(config.hidden_size, 3 * config.hidden_size, bias=False)
-        self.Wo = nn.Linear(config.hidden_size, config.hidden_size, bias=False)
-        self.gate = nn.Linear(config.hidden_size, self.heads) if config.gate else None
+        self.Wqkv = linear(config.hidden_size, 3 * config.hidden_size, config.initializer_range)
+        self.Wo = linear(config.hidden_size, config.hidden_size, smaller(config))
+        self.gate = linear(config.hidden_size, self.heads, 0.0, bias=True) if config.gate else None
 
     def forward(
         self, x: Tensor, by: Turns, attention_mask: Tensor | None = None, **kwargs: Any
@@ -115,8 +133,8 @@ class Attention(nn.Module):
 class GatedLayer(nn.Module):
     def __init__(self, config: BesagConfig) -> None:
         super().__init__()
-        self.Wi = nn.Linear(config.hidden_size, 2 * config.intermediate_size, bias=False)
-        self.Wo = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
+        self.Wi = linear(config.hidden_size, 2 * config.intermediate_size, config.initializer_range)
+        self.Wo = linear(config.intermediate_size, config.hidden_size, smaller(config))
         self.act = ACT2FN[config.hidden_activation]
 
     def forward(self, x: Tensor) -> Tensor:
@@ -159,7 +177,7 @@ class LayerWeights(nn.Module):
 class Head(nn.Module):
     def __init__(self, config: BesagConfig) -> None:
         super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.hidden_size, bias=False)
+        self.dense = linear(config.hidden_size, config.hidden_size, smaller(config))
         self.act = ACT2FN[config.head_activation]
         self.norm = norm(config)
 
@@ -171,43 +189,30 @@ class Head(nn.Module):
 class BesagPreTrainedModel(PreTrainedModel):
     config_class = BesagConfig
     base_model_prefix = "model"
-    _no_split_modules: ClassVar[list[str]] = ["Embeddings", "Layer"]
     _supports_sdpa = True
     _supports_flash_attn = True
     _supports_flex_attn = True
     _supports_attention_backend = True
-    _can_record_outputs: ClassVar[dict[str, Any]] = {"hidden_states": Layer, "attentions": Attention}
+    _can_record_outputs = {"hidden_states": Layer, "attentions": Attention}  # noqa: RUF012
 
     @torch.no_grad()
     def _init_weights(self, module: Any) -> None:
-        """Whatever adds to the residual stream begins smaller by √(2n); gates begin at 1, sums with the last layer."""
-        super()._init_weights(module)
-        inner: float = self.config.initializer_range
-        outer = inner / (2 * self.config.num_hidden_layers) ** 0.5
-        if isinstance(module, Embeddings):
-            _draw(module.tok_embeddings, inner)
-        elif isinstance(module, Attention):
-            _draw(module.Wqkv, inner)
-            _draw(module.Wo, outer)
-            if module.gate is not None:
-                init.zeros_(module.gate.weight)
-                init.zeros_(module.gate.bias)
-        elif isinstance(module, GatedLayer):
-            _draw(module.Wi, inner)
-            _draw(module.Wo, outer)
+        """Normal weights without tails; a gate begins at 1, a sum over layers with the last one alone."""
+        if isinstance(module, nn.Linear | nn.Embedding):
+            std = getattr(module, "std", self.config.initializer_range)
+            if std > 0:
+                init.trunc_normal_(module.weight, std=std, a=-CUT * std, b=CUT * std)
+            else:
+                init.zeros_(module.weight)
+            bias: Any = getattr(module, "bias", None)
+            if bias is not None:
+                init.zeros_(bias)
         elif isinstance(module, LayerWeights):
             last = torch.zeros_like(module.weight)
             last[-1] = 1.0
             init.copy_(module.weight, last)
-        elif isinstance(module, Head):
-            _draw(module.dense, outer)
-        elif isinstance(module, BesagForMaskedLM):
-            _draw(module.decoder, inner)
-            init.zeros_(module.decoder.bias)
-
-
-def _draw(module: Any, std: float) -> None:
-    init.trunc_normal_(module.weight, std=std, a=-CUT * std, b=CUT * std)
+        else:
+            super()._init_weights(module)
 
 
 class BesagModel(BesagPreTrainedModel):
@@ -240,12 +245,13 @@ class BesagModel(BesagPreTrainedModel):
         x = self.embeddings(input_ids, inputs_embeds)  # (N, L, H)
         if position_ids is None:
             position_ids = torch.arange(x.shape[1], device=x.device)[None]
-        by = turns(self.config, position_ids)
-        mask = create_bidirectional_mask(self.config, x, attention_mask)
+        config: Any = self.config
+        by = turns(config, position_ids)
+        mask = create_bidirectional_mask(config, x, attention_mask)
         states = [x]
         for index, layer in enumerate(self.layers):
             x = layer(x, attention_mask=mask, position_embeddings=by, **kwargs)
-            if self.config.layer_weights:
+            if config.layer_weights:
                 states.append(x)
                 x = self.mixes[index](states)
         return BaseModelOutput(last_hidden_state=self.final_norm(x))
@@ -254,7 +260,7 @@ class BesagModel(BesagPreTrainedModel):
 class BesagForMaskedLM(BesagPreTrainedModel):
     """What stands at each place, as logits (N, L, V)."""
 
-    _tied_weights_keys: ClassVar[dict[str, str]] = {"decoder.weight": "model.embeddings.tok_embeddings.weight"}
+    _tied_weights_keys = {"decoder.weight": "model.embeddings.tok_embeddings.weight"}  # noqa: RUF012
 
     def __init__(self, config: BesagConfig) -> None:
         super().__init__(config)

@@ -64,7 +64,7 @@ def test_a_copy_runs_its_own_weights() -> None:
 
 
 def test_layers_that_read_all_earlier_ones_are_not_run_one_by_one() -> None:
-    with pytest.raises(BesagError, match="layer by layer.*set layer_weights = false"):
+    with pytest.raises(BesagError, match=r"layer by layer.*set layer_weights = false"):
         _ = Layered(examples.encoder("besag")).depth
 
 

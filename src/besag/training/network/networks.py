@@ -115,7 +115,8 @@ def _made(recipe: Recipe, settings: dict[str, Any]) -> Any:
     family, known = recipe.model.family, families.masked()
     if family not in known:
         guess = nearest(family, known)
-        raise BesagError(f"neither besag nor transformers {_version()} has a masked language model of the family {family!r}.{guess}")
+        where = f"in transformers {_version()} or besag"
+        raise BesagError(f"there is no masked language model of the family {family!r} {where}.{guess}")
     kind = families.configuration(family)
     wanted = {key: value for key, value in recipe.model.config.items() if key != MULTIPLE}
     refuse_unknown(kind, wanted)
