@@ -23,7 +23,7 @@ class BesagConfig(PreTrainedConfig):
         >>> from besag.family import BesagConfig, BesagForMaskedLM
         >>> config = BesagConfig(num_hidden_layers=2, hidden_size=32, num_attention_heads=2, intermediate_size=64)
         >>> BesagForMaskedLM(config).num_parameters()
-        427084
+        427337
     """
 
     model_type: ClassVar[str] = "besag"
