@@ -216,8 +216,8 @@ def _write_card(folder: Path, cost: Cost) -> None:
     file = folder / CARD
     before = file.read_text(encoding="utf-8").rstrip() + "\n\n" if file.is_file() else "# A model in other numbers\n\n"
     lines = [
-        f"- {cost.words}; measured by besag before this was written (`pll`, of a causal network `causal`; both kinds of "
-        "weights run in float32).",
+        f"- {cost.words}; measured by besag before this was written (`pll`, of a causal network `causal`; both kinds "
+        "of weights run in float32).",
     ]
     if cost.kind == "int8":
         lines.append(
