@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 import random
 from dataclasses import replace
@@ -103,7 +104,7 @@ def test_resumed_in_the_middle_it_ends_in_the_same_bits(tmp_path: Path, schedule
     assert first == "step-00000003"
     torch.manual_seed(77), random.seed(7), np.random.seed(1)
     rest: list[dict[str, float]] = []
-    start = Checkpoint(store.folder / first, {"step": 3})
+    start = Checkpoint(store.folder / first, json.loads((store.folder / first / "meta.json").read_text()))
     resumed = small.loop(recipe, tmp_path, Hooks(log=rest.append), start, law=again)
     resumed.train()
     assert resumed.progress.step == whole.progress.step
