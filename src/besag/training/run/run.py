@@ -160,7 +160,7 @@ class _Run:
         if written.exists() and not tried(self.folder) and not begun(self.folder):
             raise BesagError(f"{str(written)!r} was written by no run, and would be lost: choose another run.output")
         self._claim = take(self.folder)
-        start = self.checkpoints.newest()
+        start = None
         if not begun(self.folder):
             if resume:
                 warnings.warn(f"there is nothing to resume in {str(self.folder)!r}: the run begins", stacklevel=2)
@@ -171,6 +171,7 @@ class _Run:
                 )
             before = recipes.read(written)
             recipes.refuse_changes(before, self.recipe, also=("run.accumulate",))
+            start = self.checkpoints.newest()
             if start is not None:
                 continuing.refuse_other_steps(before.run.accumulate, start, self.recipe, self.ranks.world)
             else:

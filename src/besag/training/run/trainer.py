@@ -156,7 +156,7 @@ class Loop(Trainer):  # type: ignore[misc]
         """A step that begins or ends while a sitting settles counts as the steps of the sitting before did."""
         usual = self.progress.step_seconds
         if self._settling and usual:
-            self.timer.turn_back(self.progress.seconds + usual)  # of the first one: the last step before it was stopped
+            self.timer.turn_back(self.progress.seconds + usual)
         self._settling = max(self._settling - 1, 0)
 
     def _wait_for_device(self) -> None:
@@ -251,6 +251,7 @@ class Loop(Trainer):  # type: ignore[misc]
             return
         saved, self._start = self._start, None
         self._settling = SETTLING + 1
+        self.timer = Timer(self.progress.seconds + self.progress.step_seconds)  # it began the last step, and ended it
         torch.manual_seed((self.recipe.run.seed << 16) + self.ranks.rank)  # of a device that the checkpoint knows not
         self.state.global_step = self.progress.step
         with self._checkpoint.fitting():
