@@ -40,6 +40,7 @@ def items(folder: str | None, force: bool, resume: bool) -> Resumable | None:
         raise BesagError(
             f"{folder!r} is there, and holds {', '.join(strange[:5])}: choose an empty --output, or a new one"
         )
+    at_end(lambda: _remove_empty(place))
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as failure:
@@ -51,6 +52,11 @@ def items(folder: str | None, force: bool, resume: bool) -> Resumable | None:
             with suppress(FileNotFoundError):
                 os.unlink(place / name)
     return kept
+
+
+def _remove_empty(place: Path) -> None:
+    with suppress(OSError):  # it holds something, or is not there
+        place.rmdir()
 
 
 class Evaluating:
