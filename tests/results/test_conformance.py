@@ -28,6 +28,7 @@ from besag.diagnostics import chains, mixing, texts
 from besag.diagnostics.compatibility import compatibility
 from besag.diagnostics.dependence import dependence
 from besag.diagnostics.rectangle import rectangles
+from besag.evaluation.compare import compare
 from besag.evaluation.minimal_pairs import minimal_pairs
 from besag.evaluation.overlap import overlap
 from besag.joints import construction
@@ -98,6 +99,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
         (*example_rows.many(6), PairRow(7, "random", Status.SHORT)), {"model": BAD, "dtype": "float32"}
     ),
     "minimal pairs": lambda: minimal_pairs(lm(), [(TEXT, "b b b"), (f"{BAD} b b", "")]),
+    "an evaluation": lambda: besag.evaluate(lm(), "minimal_pairs", data=pairs_of(TEXT, "b b b", f"{BAD} b b", "")),
+    "compared evaluations": lambda: compare([made("an evaluation")], [made("an evaluation")])[0],
     "an overlap": lambda: overlap([(f"one two three four {BAD}", BAD)], [f"{BAD} one two three four", "two"]),
 }  # fmt: skip
 

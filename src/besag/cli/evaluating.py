@@ -40,7 +40,8 @@ def items(folder: str | None, force: bool, resume: bool) -> Resumable | None:
         raise BesagError(
             f"{folder!r} is there, and holds {', '.join(strange[:5])}: choose an empty --output, or a new one"
         )
-    at_end(lambda: _remove_empty(place))
+    if not place.exists():
+        at_end(lambda: _remove_empty(place))
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as failure:

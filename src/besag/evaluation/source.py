@@ -68,7 +68,8 @@ class Source:
             return [self.path]
         found = sorted(
             one for one in self.path.rglob("*")
-            if one.is_file() and one.stem not in NOTES and any(Path(plain_name(str(one))).match(pattern) for pattern in patterns)
+            if one.is_file() and one.stem not in NOTES
+            and any(Path(plain_name(str(one))).match(pattern) for pattern in patterns)
         )  # fmt: skip
         if not found:
             here = listed(sorted(one.name for one in self.path.iterdir())) or "nothing"
