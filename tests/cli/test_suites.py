@@ -128,7 +128,7 @@ def test_an_item_without_a_score_has_its_exit_code(run: Run, pairs: Path) -> Non
     (pairs / "pairs.tsv").write_text(PAIRS + "\tShe are here.\ttwo\n")
     done = run("eval", "minimal_pairs", "--data", "pairs.tsv", "--method", "unmasked")
     assert done.exit_code == 3
-    assert "1 item without numbers: the text is empty" in done.stderr
+    assert "1 item not scored: the text is empty" in done.stderr
 
 
 def test_suites_are_listed_with_where_their_data_is(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

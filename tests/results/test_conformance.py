@@ -12,9 +12,11 @@ import json
 import pkgutil
 import re
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,14 @@ WEIGHTS = np.random.default_rng(2).gamma(1.0, size=(3, 3, 3)) + 0.05
 @cache
 def lm() -> besag.LanguageModel:
     return besag.load(besag.Table(WEIGHTS, symbols=[BAD, "b", "c"]))
+
+
+def pairs_of(*sentences: str) -> Path:
+    """A file of (good, bad), (good, bad) …"""
+    lines = "".join(f"{good}\t{bad}\n" for good, bad in zip(sentences[::2], sentences[1::2], strict=True))
+    path = Path(tempfile.mkdtemp()) / "pairs.tsv"
+    path.write_text(f"good\tbad\n{lines}")
+    return path
 
 
 def walk() -> np.ndarray:

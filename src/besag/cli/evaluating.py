@@ -19,6 +19,8 @@ from besag.cli.score import command
 from besag.errors import BesagError
 from besag.files.progress import BLOCK, Resumable
 
+TEXTS = 4  # of an item, about: a block of items is as much work as one of texts
+
 if TYPE_CHECKING:
     from besag.evaluation.evaluation import Evaluation
     from besag.evaluation.running import Task
@@ -67,7 +69,8 @@ class Evaluating:
         self.work, self.kept = work, kept
         self.rows: list[list[dict[str, Any]]] = [[] for _ in work]
         self.total = sum(len(task.items) for task in work)
-        self.block = max(BLOCK[task.lm.engine.conditionals.device.type] for task in work)
+        devices = {task.lm.engine.conditionals.device.type for task in work}
+        self.block = max(1, max(BLOCK[device] for device in devices) // TEXTS)
 
     @property
     def done(self) -> int:

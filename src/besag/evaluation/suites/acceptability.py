@@ -59,12 +59,7 @@ class Acceptability(Suite):
                 sentence, rating = source.texts(row, self.sentence, self.rating)
                 [kind] = source.texts(row, self.kind) if self.kind else ["all"]
                 [name] = source.texts(row, self.identifier) if self.identifier else [str(row.place)]
-                try:
-                    about = {"sentence": sentence, "rating": float(rating)}
-                except ValueError:
-                    raise BesagError(f"{row.where}: {self.rating} is {quoted(rating)}, and no number") from None
-                if not math.isfinite(about["rating"]):
-                    raise BesagError(f"{row.where}: {self.rating} is {quoted(rating)}, and no finite number")
+                about = {"sentence": sentence, "rating": _rating(rating, f"{row.where}: {self.rating}")}
                 yield Item(name, kind, (Ask(sentence),), about, row.where)
 
     def answers(
@@ -96,6 +91,16 @@ class Acceptability(Suite):
             for name, own in kinds.items() if len(kinds) > 1
         ]  # fmt: skip
         return [*found, *each]
+
+
+def _rating(said: str, where: str) -> float:
+    try:
+        rating = float(said)
+    except ValueError:
+        rating = math.nan
+    if not math.isfinite(rating):
+        raise BesagError(f"{where} is {quoted(said)}, and no finite number")
+    return rating
 
 
 def _meaning(word: str, label: str, whence: str) -> str:

@@ -73,8 +73,8 @@ class CrowsPairs(Suite):
 
 def shared(more: Sequence[int], less: Sequence[int]) -> tuple[list[int], list[int]]:
     """The places of the tokens that both have, in each; the special tokens around them match, and are not counted."""
-    ends = [[-1, *ids, -2] for ids in (more, less)]
-    equal = [block for block in difflib.SequenceMatcher(None, *ends).get_opcodes() if block[0] == "equal"]
+    one, other = ([-1, *ids, -2] for ids in (more, less))
+    equal = [block for block in difflib.SequenceMatcher(None, one, other).get_opcodes() if block[0] == "equal"]
     first = [place - 1 for _, begin, end, _, _ in equal for place in range(begin, end)][1:-1]
     second = [place - 1 for _, _, _, begin, end in equal for place in range(begin, end)][1:-1]
     return first, second

@@ -8,7 +8,7 @@ Texts are lines. Over texts i with score t_i (nats) and m_i units (tokens, words
 
 R is a ratio over texts, the units that were drawn, so the tokens of one text need not be independent. Where the method
 gives a probability (`chain`, `causal`), exp(−R) is a perplexity, over token sequences of the text's length; where it
-gives none (`pll`), it is a pseudo-perplexity, which is lower than any perplexity of the model and compares with none;
+gives none (`pll`), it is a pseudo-perplexity, usually far lower than the perplexity, which compares with no such;
 a lower bound (`elbo`) gives an upper bound. Only units that all models share (words, characters, bytes) compare models
 with different tokenizers. Words are separated by white space.
 """
