@@ -37,6 +37,9 @@ IGNORED = {
 COUNTED = re.compile(r"(^|_)(layers?|blocks?|experts?|groups?|stages?|depths?|heads?)($|_)")
 NO_COUNT = re.compile(r"_(size|sizes|id|ids|dim|eps|scale|length|types?)$")
 
+# What besag itself writes of the weights, where they are no plain ones.
+WEIGHTS_KEY, WEIGHTS_KINDS = "besag_weights", ("int8",)
+
 # A tokenizer that reads its words from elsewhere, or is handed arguments of which nobody knows what they are.
 TOKENIZER_REFUSED = ("gguf_file", "init_inputs", "subfolder", "tokenizer_object", "vocab", "merges")
 
@@ -49,6 +52,12 @@ def read_config(folder: Path, name: str) -> Any:
         raise BesagError(f"{quoted(name)} holds no config.json, so it is no saved Hugging Face model{hint}")
     what = f"the config.json of {quoted(name)}"
     said = clean(read_json(folder / "config.json", what), what)
+    kind = said.pop(WEIGHTS_KEY, None)  # of the files, not of the network, which may be saved again in another kind
+    if kind not in (None, *WEIGHTS_KINDS):
+        raise BesagError(
+            f"{what} cannot be used: {WEIGHTS_KEY}={quoted(kind)}, where this besag knows {', '.join(WEIGHTS_KINDS)} "
+            f"alone; a newer one may know more"
+        )
     _refuse_no_tokenizer(said.get("tokenizer_class"), what)
     return _built(said, what, folder)
 

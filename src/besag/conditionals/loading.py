@@ -67,9 +67,13 @@ def load_conditionals(
         same = tokenizer is None
         vocabulary = read_vocabulary(folder if same else tokenizer, name, config if same else None)
         stored = weights.read_weights(files, name)
-        refuse_without_room(stored, chosen_dtype, chosen_device, name)
-        network = read_network(stored, config, kind, name, chosen_dtype)
+        eight_bits = chosen_dtype is torch.int8  # of products: the network is built in float32
+        built_in = torch.float32 if eight_bits else chosen_dtype
+        refuse_without_room(stored, built_in, chosen_device, name)
+        network = read_network(stored, config, kind, name, built_in)
         conditionals = NETWORKS[kind](network.to(chosen_device), vocabulary, name)
+        if eight_bits:
+            conditionals.round_to_eight_bits(weights.read_rows(files, name))
         reach.warn_of_no_reach(vocabulary, name)
         return conditionals
 
@@ -148,11 +152,17 @@ def _from_pair(
         network = network.to(choose_device(device))
     if dtype is None and network.dtype in LOW_PRECISION:
         dtype = network.dtype  # which a CPU may not be able to compute in
-    if dtype is not None:
-        network = network.to(choose_dtype(dtype, network.device))
+    chosen = None if dtype is None else choose_dtype(dtype, network.device)
+    if chosen is torch.int8:
+        network = copy.deepcopy(network).float()  # the layers of a network that is somebody else's are not replaced
+    elif chosen is not None:
+        network = network.to(chosen)
     built = saved.architecture(network.config, type(network).__name__)
     with saved.quiet():
-        return NETWORKS.get(built.kind, Transformer)(network, Vocabulary(own), name)
+        conditionals = NETWORKS.get(built.kind, Transformer)(network, Vocabulary(own), name)
+    if chosen is torch.int8:
+        conditionals.round_to_eight_bits()
+    return conditionals
 
 
 @contextmanager
