@@ -23,6 +23,7 @@ import torch
 from torch.profiler import profile as torch_profile
 from torch.profiler import record_function
 
+import besag.family  # noqa: F401 (which makes it known to transformers)
 from besag.training.network.batch import Batch, Layout
 from besag.training.network.encoder import Encoder
 from besag.training.network.tiles import best_order, cut
@@ -33,6 +34,10 @@ from besag.training.recipe import Optimizer
 SHAPES: dict[str, dict[str, Any]] = {
     "embedded": {"family": "modernbert", "vocab_size": 12288, "hidden_size": 384, "num_hidden_layers": 10,
                  "num_attention_heads": 6, "intermediate_size": 768, "hidden_activation": "silu"},
+    "wide": {"family": "modernbert", "vocab_size": 12288, "hidden_size": 512, "num_hidden_layers": 12,
+             "num_attention_heads": 8, "intermediate_size": 1024, "hidden_activation": "silu"},
+    "besag": {"family": "besag", "vocab_size": 12288, "hidden_size": 512, "num_hidden_layers": 12,
+              "num_attention_heads": 8, "intermediate_size": 1024},
     "bert-base": {"family": "bert", "vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12,
                   "num_attention_heads": 12, "intermediate_size": 3072},
     "small": {"family": "modernbert", "vocab_size": 512, "hidden_size": 64, "num_hidden_layers": 2,
@@ -55,7 +60,7 @@ def network(shape: str, **changes: Any) -> Any:
             "cls_token_id": 1,
             "sep_token_id": 2,
         }
-    else:
+    elif family == "bert":
         settings |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     return AutoModelForMaskedLM.from_config(CONFIG_MAPPING[family](**settings))
 
