@@ -82,6 +82,31 @@ def first_overlap(start: np.ndarray, end: np.ndarray, spans: np.ndarray) -> np.n
     return np.where(begins < np.maximum(end, start + 1), index, np.nan)
 
 
+def in_order(spans: Sequence[tuple[int, int]], text: str) -> list[tuple[int, int]]:
+    """The spans as they are, if each begins where the one before has ended or later, and lies within the text."""
+    last = 0
+    for start, end in spans:
+        if not last <= start <= end <= len(text):
+            raise BesagError(f"{quoted((start, end))} is no (start, end) within {quoted(text)} after character {last}.")
+        last = end
+    return list(spans)
+
+
+def tokens_of(offsets: np.ndarray, spans: Sequence[tuple[int, int]], tiling: bool) -> list[list[int]]:
+    """Which tokens belong to each span, for tokens at `offsets` (n, 2) and spans in order: each token to one at most.
+
+    A token belongs to the first span that holds one of its characters, so that no token counts twice where two spans
+    share it. `tiling` spans are all there is of the text: white space before a span is part of it, and every token
+    belongs to one; so the sums over spans add up to the sum over tokens.
+    """
+    start, end = offsets.T  # (n,), (n,)
+    if tiling:
+        which = np.searchsorted([last for _, last in spans[:-1]], start, side="right").astype(np.float64)
+    else:
+        which = first_overlap(start, end, np.array(spans, np.int64).reshape(-1, 2))
+    return [np.flatnonzero(which == index).tolist() for index in range(len(spans))]
+
+
 def word_numbers(row: np.ndarray, key: np.ndarray, special: np.ndarray) -> np.ndarray:  # (T,)
     """Word numbers from 0 in each row, one more whenever the key changes (nan is never the same); -1 where special."""
     inner = np.flatnonzero(~special)

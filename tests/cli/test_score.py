@@ -175,7 +175,8 @@ def test_per_token(run: Run, lm: besag.LanguageModel) -> None:
 def test_per_word_with_several_methods(run: Run, lm: besag.LanguageModel) -> None:
     rows = table(run("score", A, "--per", "word", "--method", "pll", "--method", "word_l2r").stdout)
     assert list(rows[0]) == [
-        "sentence_id", "word_id", "word", "log_prob", "prob", "surprisal", "start", "end", "model", "method", "status",
+        "sentence_id", "word_id", "word", "position", "log_prob", "prob", "surprisal", "start", "end", "model",
+        "method", "status",
     ]  # fmt: skip
     mine = [float(row["log_prob"]) for row in rows if row["method"] == "word_l2r"]
     assert mine == pytest.approx([word.value for word in lm.score(A, "word_l2r").by_word()], abs=1e-4)

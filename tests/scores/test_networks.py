@@ -13,7 +13,9 @@ import besag
 from besag.conditionals.causal import Causal
 from besag.conditionals.split import Head
 from besag.conditionals.transformer import Transformer
+from besag.files.regions import cut
 from besag.language_model import LanguageModel
+from besag.spans import tokens_of
 
 TEXTS = ["The cats sleep on the mat.", "The traveller's souvenir didn't sleep!", "Dogs bark"]
 PROTEINS = ["LAGVSERTIDPK", "MHWC", "QNFY"]
@@ -126,3 +128,21 @@ def test_the_embedded_model_prefers_what_is_grammatical():
     for method in ("pll", "word_l2r", "chain"):
         scores = lm.score([text for pair in pairs for text in pair], method=method)
         assert all(good.total > bad.total for good, bad in zip(scores[::2], scores[1::2], strict=True))
+
+
+# ---- regions
+
+
+@pytest.mark.parametrize("family", [*MASKED_FAMILIES, "gpt2"])
+def test_regions_add_up_to_the_total_with_every_tokenizer(family: str) -> None:
+    """Cut between words, before and after the space, within words and around punctuation: Σ of parts = total."""
+    lm, method = language_model(family), "causal" if family == "gpt2" else "pll"
+    written = "LAGV|SERT|I|DPK" if family == "esm" else "The cats | sleep| on the| mat.||The traveller|'s souv|enir | !"
+    for sign in ("|", "||"):
+        text, (_, spans, tiling) = cut(written, sign)
+        for options in ({}, {"prefix": "" if family == "esm" else "Dogs bark at"}):
+            score = lm.score(text, method, **options)
+            pieces = score.by_span(spans, tiling)
+            assert [piece.text for piece in pieces] == [text[start:end] for start, end in spans]
+            assert np.nansum([piece.value for piece in pieces]) == pytest.approx(score.total, rel=1e-12)
+            assert sum(map(len, tokens_of(score.offsets, spans, tiling))) == len(score)

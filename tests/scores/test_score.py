@@ -1,5 +1,6 @@
 """One score: its numbers, its parts, and the data it gives."""
 
+import itertools
 import json
 import math
 import pickle
@@ -108,6 +109,27 @@ def test_spans_add_up(score, data):
     if cuts:
         cut = data.draw(st.sampled_from(cuts))
         assert score.span(0, cut) + score.span(cut, len(score.text)) == pytest.approx(score[:])
+
+
+@given(scores(), st.data())
+def test_regions_add_up_wherever_they_are_cut(score, data):
+    """Also within tokens and in white space: every token belongs to one region."""
+    ends = sorted(data.draw(st.lists(st.integers(0, len(score.text)), max_size=4)))
+    regions = list(itertools.pairwise([0, *ends, len(score.text)]))
+    pieces = score.by_span(regions, tiling=True)
+    assert [piece.text for piece in pieces] == [score.text[start:end] for start, end in regions]
+    assert np.nansum([piece.value for piece in pieces]) == pytest.approx(score.log_probs.sum())
+
+
+def test_a_token_belongs_to_the_first_span_that_holds_a_character_of_it():
+    score = make()  # The=-1 cat=-2 ##s=-3 sleep=-4 .=-5
+    assert score.by_span([(0, 3), (4, 8)]) == [("The", 0, 3, -1.0), ("cats", 4, 8, -5.0)]
+    assert [piece.value for piece in score.by_span([(5, 6), (6, 9), (9, 15)])] == [-2.0, -3.0, -9.0]
+    none, *_ = score.by_span([(3, 4), (4, 8)])
+    assert math.isnan(none.value)  # a space has no token, and no number
+    assert [piece.value for piece in score.by_span([(0, 3), (3, 8), (8, 15)], tiling=True)] == [-1.0, -5.0, -9.0]
+    with pytest.raises(BesagError, match=r"\(2, 5\) is no \(start, end\) within 'The cats sleep.' after character 3"):
+        score.by_span([(0, 3), (2, 5)])
 
 
 def test_characters_are_indexed_as_a_slice_or_by_what_stands_there():

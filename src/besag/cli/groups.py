@@ -28,6 +28,7 @@ from besag.files.whole import whole
 from besag.files.writing import Writer, check_output, choose_format, writer
 
 if TYPE_CHECKING:
+    from besag.cli.regions import RegionOptions
     from besag.language_model import LanguageModel
 
 PANELS = (None, "Model", "Method", "Input", "Result", "Output", "Running")  # in this order, whatever the groups are
@@ -183,12 +184,15 @@ class RowsOptions(LayoutOptions):
         output: str | None,
         keep: bool = True,
         around: ContextOptions | None = None,
+        regions: RegionOptions | None = None,
     ) -> list[Input]:
-        """Where the texts are, and the context around them; none of them may be the file that is written."""
+        """Where the texts are, with what is around and within them; none of them may be the file that is written."""
         if not given and sys.stdin.isatty():
             raise BesagError(f"give a text, a file, or - for stdin (besag {command} --help)")
         columns = around.columns if around else {}
         layout = self.layout(keep)._replace(prefix=columns.get("prefix"), suffix=columns.get("suffix"))
+        if regions is not None:
+            layout = layout._replace(sign=regions.region_sign, spans=regions.spans_column)
         found = inputs(given or ["-"], as_text=self.text, layout=layout)
         if output is not None and any(source.is_file(output) for source in found):
             raise BesagError(f"--output {output!r} is one of the inputs")

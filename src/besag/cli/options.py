@@ -26,6 +26,8 @@ _LENGTHS = "File of texts to fit p(n) on, or what `besag lengths` saved: adds lo
 _AS_COLUMN = "named as in --column"
 _COLUMN = "Where the texts are: a name, a number from 1, or a path as in hyps.0.text; if not given, text or sentence."
 _ESCAPED = "In a TSV a backslash with t, n or r stands for tab and line ends, as besag writes it."
+_SIGN = "What stands between the regions of a text; --per region: | if not given. In JSON, regions may be listed."
+_SPANS = f"The column with character spans of each text, as in 3-7,8-12: {_AS_COLUMN}."
 _SAFE = "CSV, TSV: an apostrophe before cells that a spreadsheet would run, such as =1+1."
 _FORMAT = "If not given, by the ending of --output; else a table for a terminal and TSV for a pipe."
 
@@ -71,20 +73,27 @@ InputFormat = Annotated[
 Column = Annotated[str | None, of_input("--column", "--field", help=_COLUMN)]
 Header = Annotated[bool, of_input("--header/--no-header", help="Does a TSV or CSV begin with its column names?")]
 Escaped = Annotated[bool, of_input("--escaped", help=_ESCAPED)]
+RegionSign = Annotated[str | None, of_input("--region-sign", help=_SIGN, show_default=False)]
+SpansColumn = Annotated[str | None, of_input("--spans-column", help=_SPANS, show_default=False)]
 Skip = Annotated[int, of_input("--skip", min=0, help="Pass over the first N rows.")]
 Limit = Annotated[int | None, of_input("--limit", min=1, help="Score at most N rows.")]
 Strict = Annotated[bool, of_input("--strict", help="Stop at a row that cannot be scored, such as an empty one.")]
 
 # ---- what goes out
 
-Per = Annotated[Literal["sentence", "word", "token"], of_result("--per", help="What a row of the result is.")]
+Per = Annotated[
+    Literal["sentence", "word", "token", "region", "character-span"],
+    of_result("--per", help="What a row of the result is."),
+]
 Reduction = Annotated[Literal["sum", "mean"], of_result("--reduction", help="Of a sentence: over its tokens.")]
 Base = Annotated[Literal["e", "2", "10"], of_result("--base", help="Of the logarithm: nats, bits or hartleys.")]
 Surprisal = Annotated[
     bool, of_result("--surprisal", help="Of a sentence: minus the log-probability; others have a column of it.")
 ]
 Rank = Annotated[bool, of_result("--rank", help="Of a token: 1 is the model's first choice.")]
-Entropy = Annotated[bool, of_result("--entropy", help="Of a token: of the model's prediction there.")]
+Entropy = Annotated[
+    bool, of_result("--entropy", help="Of the model's prediction at a token; of others, at their first token.")
+]
 Summary = Annotated[bool, of_result("--summary", help="Of all texts: perplexity, bits per character and byte.")]
 Keep = Annotated[bool, of_result("--keep/--no-keep", help="Carry a table's other columns along (--format table: no).")]
 Format = Annotated[Literal["table", "tsv", "csv", "jsonl", "parquet"] | None, of_output("--format", help=_FORMAT)]

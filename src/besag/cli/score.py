@@ -15,6 +15,7 @@ from besag.cli import options as o
 from besag.cli.config import Config
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
 from besag.cli.groups import ContextOptions, ModelsOptions, OutputOptions, RowsOptions, RunOptions, grouped
+from besag.cli.regions import RegionOptions
 from besag.cli.rows import View
 from besag.cli.settings import MethodsOptions
 from besag.errors import BesagError
@@ -57,8 +58,9 @@ class ViewOptions:
     summary: o.Summary = False
     keep: o.Keep = True
 
-    def view(self, whole: bool) -> View:
-        return View(self.per, self.reduction, self.base, self.surprisal, self.rank, self.entropy, whole)
+    def view(self, shape: str) -> View:
+        whole, narrow = shape == "jsonl", shape == "table"
+        return View(self.per, self.reduction, self.base, self.surprisal, self.rank, self.entropy, whole, narrow)
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ def score(
     scored: MethodsOptions,
     around: TextOptions,
     rows: RowsOptions,
+    regions: RegionOptions,
     shown: ViewOptions,
     output: ResumeOptions,
     run: RunOptions,
@@ -110,13 +113,16 @@ def score(
 
     besag score corpus.tsv --column sentence --method pll --method word_l2r -o scores.tsv
 
+    besag score items.csv --per region --region-sign "|" --method chain --entropy -o long.csv
+
     Exit code 3: some rows were not scored (their status says why). A run that was stopped or killed goes on with
     --resume, and ends as if nothing had happened.
     """
     shape = output.shape
-    view = shown.view(whole=shape == "jsonl")
+    view = shown.view(shape)
+    parts = regions.of(shown.per)
     out = output.begin(input or ["-"], rows.text)
-    sources = rows.sources(input, "score", output.output, shown.keep, around)
+    sources = rows.sources(input, "score", output.output, shown.keep, around, parts)
     model.check()
     methods = scored.chosen()
     bar = False if run.progress is None and output.output is None and sys.stdout.isatty() else run.progress
@@ -128,7 +134,7 @@ def score(
                 sources,
                 work.scorers,
                 {
-                    **_settings(model, scored, around, rows, shown),
+                    **_settings(model, scored, around, rows, parts, shown),
                     "format": shape,
                     "spreadsheet_safe": output.spreadsheet_safe,
                 },

@@ -6,6 +6,7 @@
 | `figures.tsv` | every figure with n, standard error, interval, ties and direction |
 | `run.json` | which suites with which options, models, methods; the version of besag |
 | `report.html` | all of it on one page that needs nothing else |
+| `NAME-….json` | what the publishers of a suite want to be sent (`documents` of a suite), a number for each part |
 
 `run.json` is written last but for the page, so a folder that has it is whole. Knows files, and nothing of models.
 """
@@ -56,6 +57,11 @@ def write(folder: str | os.PathLike[str], found: Sequence[Evaluation], settings:
     write_rows(place / FIGURES, [{**row, "ties": "" if row["ties"] is None else row["ties"]}
                                  for one in found for row in one.table()])  # fmt: skip
     write_whole(place / REPORT, page(found, settings))
+    for one in found:
+        for number, part in enumerate(one.parts, 1):
+            for name, content in one.suite.documents([row for row in part.rows if row["status"] == "ok"]).items():
+                several = f"-{number}" if len(one.parts) > 1 else ""
+                write_whole(place / f"{one.suite.name}-{name}{several}.json", json.dumps(json_ready(content)) + "\n")
     suites = {one.suite.name: {option.name: getattr(one.suite, option.name) for option in options(type(one.suite))}
               for one in found}  # fmt: skip
     parts = [

@@ -81,6 +81,10 @@ class Suite(Named, ABC):
     def figures(self, rows: Sequence[Row]) -> list[Figure]:
         """What the rows that have numbers say together, the headline first; never called without a row."""
 
+    def documents(self, rows: Sequence[Row]) -> Mapping[str, Any]:
+        """What the suite's own publishers want to be sent: documents of JSON by name, made of rows with numbers."""
+        return {}
+
     def answers(
         self, lm: Model, items: Sequence[Item], method: Method | None, block: int | None = None
     ) -> Iterator[Answer]:

@@ -16,12 +16,13 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from besag.errors import BesagError, quoted
-from besag.files import lines
-from besag.files.columns import columns, context, listed, text, usual
+from besag.files import lines, regions
+from besag.files.columns import columns, context, listed, text, usual, value
 from besag.files.packed import OPENERS
+from besag.files.regions import Regions
 from besag.files.rows import FORMAT_OF_ENDING, NoRows, Row, format_of, named, numbered, parquet_rows, rows
 
-USUAL_COLUMNS = ("text", "sentence")
+USUAL_COLUMNS, IN_REGIONS = ("text", "sentence"), "regions"
 _ENDINGS = (".txt", ".md", *FORMAT_OF_ENDING, *OPENERS)
 
 
@@ -35,6 +36,8 @@ class Layout(NamedTuple):
     escaped: bool = False  # does \t in a cell of a TSV mean a tab? (in those that besag writes)
     prefix: str | None = None  # the column with the context before each text; None: there is none
     suffix: str | None = None  # and with that after it
+    sign: str | None = None  # at which texts are cut into regions; None: they are not
+    spans: str | None = None  # the column with spans of characters of each text
 
 
 class Record(NamedTuple):
@@ -44,6 +47,18 @@ class Record(NamedTuple):
     others: Mapping[str, object]  # the other columns of its row
     prefix: str | None = ""  # None: its row has none, where there should be one
     suffix: str | None = ""
+    regions: Regions | None = None  # where they are asked for
+
+
+class _Found(NamedTuple):
+    """A record that is not yet numbered."""
+
+    where: str
+    text: str
+    others: Mapping[str, object]
+    prefix: str | None
+    suffix: str | None
+    regions: Regions | None
 
 
 @dataclass(frozen=True)
@@ -77,8 +92,8 @@ class Input:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"file": os.path.basename(self.value), "bytes": os.stat(self.value).st_size, "sha256": digest}
 
-    def texts(self) -> Iterator[tuple[str, str, Mapping[str, object], str | None, str | None] | None]:
-        """Where each row stands, its text, its other columns, and its context before and after."""
+    def texts(self) -> Iterator[_Found | None]:
+        """Every row, and None where nothing has arrived for a moment."""
         column, around = None, list[str | None]()
         for row in self._rows():
             if row is None:
@@ -86,15 +101,34 @@ class Input:
                 continue
             if isinstance(row.values, str):
                 before, after = self._no_contexts()
-                yield row.where, row.values, {}, before, after
+                whole, parts = self._in_regions(row.values, row)
+                yield _Found(row.where, whole, {}, before, after, parts)
                 continue
             if column is None:
                 column = self._column(list(row.values))
-                around = [self._context(list(row.values), *one) for one in self._around]
+                around = [self._named(list(row.values), *one) for one in self._around]
+                spans = self._named(list(row.values), "--spans-column", self.layout.spans)
             rest = row.values.items() if self.layout.keep else ()
             others = {name: value for name, value in rest if name != column}
             before, after = ("" if one is None else context(row.values, one, row.where) for one in around)
-            yield row.where, text(row.values, column, row.where, lenient=True), others, before, after
+            whole, parts = self._in_regions(value(row.values, column, row.where), row, column, spans)
+            yield _Found(row.where, whole, others, before, after, parts)
+
+    def _in_regions(
+        self, said: Any, row: Row, column: str = "", spans: str | None = None
+    ) -> tuple[str, Regions | None]:
+        """The text to be scored, and its regions, where they are asked for."""
+        if self.layout.sign is not None and isinstance(said, list | Mapping):
+            return regions.listed(said, row.where)
+        whole = said if isinstance(row.values, str) else text(row.values, column, row.where, lenient=True)
+        if self.layout.sign is not None:
+            return regions.cut(whole, self.layout.sign)
+        if self.layout.spans is None:
+            return whole, None
+        if spans is None:
+            raise BesagError(f"--spans-column {self.layout.spans!r}: {self.name} has no columns")
+        assert not isinstance(row.values, str)
+        return whole, regions.spans(value(row.values, spans, row.where), whole, row.where)
 
     @property
     def _around(self) -> list[tuple[str, str | None]]:
@@ -108,8 +142,8 @@ class Input:
                 raise BesagError(f"{option} {wanted!r}: {self.name} has no columns")
         return ["" if wanted is None else None for _, wanted in self._around]
 
-    def _context(self, names: Sequence[str], option: str, wanted: str | None) -> str | None:
-        """The column of a context, as it is called there. A first JSON object may lack what others have."""
+    def _named(self, names: Sequence[str], option: str, wanted: str | None) -> str | None:
+        """The column that an option names, as it is called there. A first JSON object may lack what others have."""
         if wanted is None or (self._format == "jsonl" and not wanted.isdecimal()):
             return wanted
         return columns(names, [wanted], self.name, f"{option} {{}} is no column")[0]
@@ -127,7 +161,7 @@ class Input:
             if format == "parquet":
                 if not self.regular:
                     raise BesagError(f"{self.name}: Parquet is read from a file, not from a pipe")
-                wanted = [self.layout.column, self.layout.prefix, self.layout.suffix]
+                wanted = [self.layout.column, self.layout.prefix, self.layout.suffix, self.layout.spans]
                 only = None if self.layout.keep or wanted[0] is None else [one for one in wanted if one is not None]
                 yield from parquet_rows(self.value, only, lenient=True)
                 return
@@ -145,8 +179,9 @@ class Input:
 
     def _column(self, names: Sequence[str]) -> str:
         """The column that holds the texts."""
-        wanted = self.layout.column or usual(names, USUAL_COLUMNS)
-        if self.layout.column is None and wanted not in USUAL_COLUMNS and self._headed and len(names) == 1:
+        known = (*USUAL_COLUMNS, IN_REGIONS) if self.layout.sign is not None else USUAL_COLUMNS
+        wanted = self.layout.column or usual(names, known)
+        if self.layout.column is None and wanted not in known and self._headed and len(names) == 1:
             raise BesagError(
                 f"{self.name} begins with {quoted(names[0])}: say --column 1 if that is the name of its column, and "
                 "--no-header if it is a text"

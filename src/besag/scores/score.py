@@ -7,7 +7,7 @@ method's name and `normalised` are carried along, never interpreted beyond namin
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
@@ -20,6 +20,7 @@ from besag.places.positions import Position, TokenisedText, one_place
 from besag.results.status import Status
 from besag.results.words import exponential
 from besag.scores import plot, record, show
+from besag.spans import in_order, tokens_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -166,17 +167,33 @@ class Score:
 
     def by_word(self) -> list[Piece]:
         """Each word with the text it covers and the sum over its tokens."""
-        members: dict[int, list[int]] = {}
-        for i, word in enumerate(self.words.tolist()):
-            members.setdefault(word, []).append(i)
         pieces = []
-        for tokens in members.values():
+        for tokens in self.tokens_by_word():
             ends = self.offsets[tokens]  # (k, 2)
             visible = ends[ends[:, 0] < ends[:, 1]] if (ends[:, 0] < ends[:, 1]).any() else ends
             start, end = int(visible[:, 0].min()), int(visible[:, 1].max())
             text = self.text[start:end] or "".join(self.tokens[i] for i in tokens)
             pieces.append(Piece(text, start, end, float(self.log_probs[tokens].sum())))
         return pieces
+
+    def tokens_by_word(self) -> list[list[int]]:
+        """Which tokens each word has."""
+        members: dict[int, list[int]] = {}
+        for i, word in enumerate(self.words.tolist()):
+            members.setdefault(word, []).append(i)
+        return list(members.values())
+
+    @checked
+    def by_span(self, spans: Sequence[tuple[int, int]], tiling: bool = False) -> list[Piece]:
+        """Each of some spans of characters, in order, with the sum over its tokens; nan where it has none.
+
+        A token belongs to the first span that holds one of its characters, and to no other (`span` counts a token
+        wherever it overlaps). With `tiling` the spans are all of the text, white space before a span is part of it, and
+        the sums over spans add up to the sum over tokens.
+        """
+        spans = in_order(spans, self.text)
+        sums = [float(self.log_probs[at].sum()) if at else math.nan for at in tokens_of(self.offsets, spans, tiling)]
+        return [Piece(self.text[a:b], a, b, value) for (a, b), value in zip(spans, sums, strict=True)]
 
     @checked
     def span(self, start: int, end: int) -> float:

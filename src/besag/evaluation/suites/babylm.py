@@ -1,0 +1,187 @@
+"""The BabyLM challenge's zero-shot tasks (the pipeline of 2025): which of some completions is the likeliest?
+
+    score of a completion = Σ log p(t) over the tokens that share a character with it, read in the whole sentence
+
+The first completion is the right one. A task's figure is the published one: the mean over its subsets (of entity
+tracking, over the kinds of stories, of the mean over numbers of operations); of the wug tasks, Spearman's correlation
+between people's preference for the first form and exp(s₁) / (exp(s₁) + exp(s₂)). The pipeline scores masked models by
+pseudo-log-likelihood at temperature 1, as `pll` does. Its reading task (three masks after the context, one token after
+the other) and its age of acquisition (of many checkpoints) are not here; `reading_times` judges reading otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from besag.errors import BesagError, quoted
+from besag.evaluation.figures import Figure, accuracy, correlation, groups, over_groups
+from besag.evaluation.suite import Ask, Item, Row, Score, Source, Suite, register
+
+STORIES = ("regular", "ambiref", "move_contents")  # the kinds of entity tracking
+COMPS = {
+    "comps_base": "base", "comps_wugs": "wugs", "comps_wugs_dist-before": "wugs_dist_before",
+    "comps_wugs_dist-in-between": "wugs_dist_in_between",
+}  # fmt: skip
+
+
+class Choice(NamedTuple):
+    """What an item of the pipeline asks: completions of contexts, the right one first."""
+
+    subset: str  # the pipeline's UID
+    contexts: Sequence[str]
+    completions: Sequence[str]
+    predictions: Sequence[str]  # how the pipeline writes each of them down
+    ratio: float = math.nan  # of a wug: how many people prefer the first form
+
+
+@register
+@dataclass(frozen=True)
+class BabyLM(Suite):
+    name = "babylm"
+    title = "BabyLM's zero-shot tasks: BLiMP, supplement, EWoK, entity tracking, COMPS, wugs"
+    cite = ("charpentier2025",)
+    folder = "babylm"
+    files = (
+        "folders of the pipeline's evaluation_data: blimp_…, supplement_…, ewok_…, entity_tracking…, comps, "
+        "wug_adj_nominalization, wug_past_tense, with its JSON Lines files"
+    )
+    origin = "https://github.com/babylm/evaluation-pipeline-2025 (the data: https://osf.io/ryjfm)"
+    licence = "that of each task"
+    scoring = {"separator": ""}  # noqa: RUF012 (declared as a mapping)
+    ties = "a tie is right: the pipeline takes the first of the likeliest, and the right one stands first"
+
+    def read(self, source: Source) -> Iterator[Item]:
+        seen: Counter[tuple[str, str]] = Counter()
+        for file in source.files("*.jsonl"):
+            task = _task_of(file.parts[-3:-1])
+            if task is None:
+                raise BesagError(f"{file} lies in no folder of a task. {source.wanted}")
+            [table] = Source(file, wanted=source.wanted).tables()
+            for row in table.rows:
+                one = TASKS[task](source, row, table.name)
+                number = seen[task, one.subset]
+                seen[task, one.subset] += 1
+                asks = tuple(Ask(text, before) for before, text in zip(one.contexts, one.completions, strict=True))
+                about = {"task": task, "choice": one, "number": number}
+                group = f"{task}/{one.subset}"
+                yield Item(f"{group}_{number}", group, asks, about, row.where)
+
+    def judge(self, item: Item, given: Sequence[Score]) -> Row:
+        one: Choice = item.about["choice"]
+        totals = [score.total for score in given]
+        best = totals.index(max(totals))  # the first of the likeliest
+        row = {
+            "task": item.about["task"], "subset": one.subset, "number": item.about["number"], "scores": totals,
+            "pred": one.predictions[best], "credit": float(best == 0), "ties": float(totals.count(max(totals)) > 1),
+        }  # fmt: skip
+        if math.isnan(one.ratio):
+            return row
+        return {**row, "ratio": one.ratio, "prob": 1 / (1 + math.exp(min(700.0, totals[1] - totals[0])))}
+
+    def figures(self, rows: Sequence[Row]) -> list[Figure]:
+        tasks = {task: _task(task, own) for task, own in groups(rows, "task").items()}
+        heads = [found[0] for task, found in tasks.items() if not task.startswith("wug")]
+        mean = [over_groups(heads, "mean over the tasks that have an accuracy", "accuracy")] if heads else []
+        return [*mean, *(found[0] for found in tasks.values()), *(one for own in tasks.values() for one in own[1:])]
+
+    def documents(self, rows: Sequence[Row]) -> Mapping[str, Any]:
+        """`predictions.json`: what the pipeline collates, task by task and subset by subset."""
+        return {"predictions": predictions(rows)}
+
+
+def predictions(rows: Sequence[Row]) -> dict[str, Any]:
+    """task → subset → {"predictions": [{"id": "subset_0", "pred": …}, …]}; wugs have a "prob", too."""
+    found: dict[str, Any] = {}
+    for row in rows:
+        one = {"id": f"{row['subset']}_{row['number']}", "pred": row["pred"]}
+        one |= {"prob": row["prob"]} if "prob" in row else {}
+        found.setdefault(row["task"], {}).setdefault(row["subset"], {"predictions": []})["predictions"].append(one)
+    return found
+
+
+def _task(task: str, rows: Sequence[Row]) -> list[Figure]:
+    """The figure of a task, and those of its subsets."""
+    if task.startswith("wug"):
+        meaning = "Spearman's correlation of the model's and people's preference for the first form"
+        return [correlation(rows, "prob", "ratio", meaning, "correlation", group=task, rank=True)]
+    won = "of the items, the share in which the right completion is the likeliest"
+    subsets = {
+        name: accuracy(own, won, "accuracy of a subset", group=f"{task}/{name}", chance=math.nan)._replace(
+            ties=int(sum(row["ties"] for row in own)))
+        for name, own in groups(rows, "subset").items()
+    }  # fmt: skip
+    parts = list(subsets.values())
+    if task == "entity_tracking":
+        kinds = {kind: [one for name, one in subsets.items() if name.startswith(kind)] for kind in STORIES}
+        parts = [over_groups(own, won, kind) for kind, own in kinds.items() if own] or parts
+    whole = over_groups(parts, f"mean over subsets {won}", "accuracy", group=task, by="task")
+    nested = task == "entity_tracking"  # a mean of means, which no one column says
+    return [whole._replace(mean_of="", statistic=_entities) if nested else whole, *subsets.values()]
+
+
+def _entities(rows: Sequence[Row]) -> float:
+    """The published figure of entity tracking, for comparisons."""
+    own = [row for row in rows if row["task"] == "entity_tracking"]
+    return _task("entity_tracking", own)[0].value if own else math.nan
+
+
+# ---- the pipeline's files
+
+
+def _blimp(source: Source, row: Any, stem: str) -> Choice:
+    good, bad = source.texts(row, "sentence_good", "sentence_bad")
+    subset = source.texts(row, "UID")[0] if "field" in row.values else stem  # the supplement says neither
+    return Choice(subset, ("", ""), (good, bad), (good, bad))
+
+
+def _ewok(source: Source, row: Any, stem: str) -> Choice:
+    context, first, second, domain = source.texts(row, "Context1", "Target1", "Target2", "Domain")
+    return Choice(domain, (f"{context} ",) * 2, (first, second), (f" {first}", f" {second}"))
+
+
+def _entity_tracking(source: Source, row: Any, stem: str) -> Choice:
+    before, operations = source.texts(row, "input_prefix", "numops")
+    given = row.values.get("options")
+    if not isinstance(given, list) or len(given) < 2 or not all(isinstance(one, str) for one in given):
+        raise BesagError(f"{row.where}: 'options' is {quoted(given)}, and should be a list of at least two texts")
+    return Choice(f"{stem}_{operations}_ops", (before,) * len(given), given, given)
+
+
+def _comps(source: Source, row: Any, stem: str) -> Choice:
+    good, bad, said = source.texts(row, "prefix_acceptable", "prefix_unacceptable", "property_phrase")
+    if stem not in COMPS:
+        raise BesagError(f"{row.where}: the files of COMPS are called {', '.join(COMPS)}")
+    return Choice(COMPS[stem], (f"{good} ", f"{bad} "), (said, said), (f"{good} {said}", f"{bad} {said}"))
+
+
+def _wug(task: str) -> Callable[[Source, Any, str], Choice]:
+    def read(source: Source, row: Any, stem: str) -> Choice:
+        both, ratio = source.texts(row, "sentences", "ratio")
+        forms = both.split("\t")
+        try:
+            number = float(ratio)
+        except ValueError:
+            number = math.nan
+        if len(forms) != 2 or not math.isfinite(number):
+            raise BesagError(
+                f"{row.where}: two sentences with a tab between and a ratio, not {quoted(both)}, {ratio!r}"
+            )
+        return Choice(task, ("", ""), forms, forms, number)
+
+    return read
+
+
+TASKS: Mapping[str, Callable[[Source, Any, str], Choice]] = {
+    "blimp": _blimp, "blimp_supplement": _blimp, "ewok": _ewok, "entity_tracking": _entity_tracking, "comps": _comps,
+    "wug_adj": _wug("wug_adj"), "wug_past": _wug("wug_past"),
+}  # fmt: skip
+
+
+def _task_of(folders: Sequence[str]) -> str | None:
+    """Whose folder it is, the innermost first: they are called blimp_filtered, supplement_fast, wug_past_tense …"""
+    found = (task for one in reversed(folders) for task in TASKS if one.startswith(task.removeprefix("blimp_")))
+    return next(found, None)
