@@ -57,7 +57,7 @@ def load_conditionals(
     name = name or str(model)
     chosen_device = choose_device(device)
     chosen_dtype = choose_dtype(dtype, chosen_device)
-    folder = saved.find_folder(model, revision, *saved.WEIGHT_FILES)
+    folder = saved.find_folder(model, revision, *saved.WEIGHT_FILES, saved.SCORER_FILE)
     if allow_pickle and not weights.has_weights(folder):
         folder = saved.find_folder(model, revision, *saved.PICKLE_FILES)
     with _nothing_collected(), saved.quiet(), _refused(name):
@@ -70,6 +70,7 @@ def load_conditionals(
         refuse_without_room(stored, chosen_dtype, chosen_device, name)
         network = read_network(stored, config, kind, name, chosen_dtype)
         conditionals = NETWORKS[kind](network.to(chosen_device), vocabulary, name)
+        conditionals.folder = folder
         reach.warn_of_no_reach(vocabulary, name)
         return conditionals
 
