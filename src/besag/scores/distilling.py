@@ -73,6 +73,10 @@ class Moments:
 class _Gathering(Method):
     """One pass over each text; its z go into the sums of the group its text is in."""
 
+    name = "evidence"
+    title = "what a scorer learns from"
+    formula = "z"
+    passes = "1"
     view: View
     terms: Terms
     groups: Sequence[Moments]
