@@ -111,7 +111,8 @@ def test_greedy_is_what_greedy_decoding_would_write(folder):
 def test_nothing_is_lost_at_the_seam(context, continuation):
     cut = harness.asked(context, continuation)
     assert cut.prefix + cut.blanks + cut.text == context + continuation
-    assert cut.prefix == cut.prefix.rstrip() and cut.text == cut.text.lstrip()
+    assert cut.prefix == cut.prefix.rstrip()
+    assert cut.text == cut.text.lstrip()
 
 
 def test_what_it_cannot_do_is_refused(folder):

