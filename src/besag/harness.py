@@ -18,8 +18,8 @@ from besag.errors import BesagError, quoted, require
 
 log = logging.getLogger(__name__)
 
-_model = require("lm_eval.api.model", extra="harness")
-_registry = require("lm_eval.api.registry", extra="harness")
+_Base: Any = require("lm_eval.api.model", extra="harness").LM
+_register: Any = require("lm_eval.api.registry", extra="harness").register_model
 
 NOT_GREEDY = (
     "is_greedy is always False with method=%s, which does not go from left to right: metrics that ask whether a "
@@ -47,8 +47,8 @@ def asked(context: str, continuation: str) -> Asked:
     return Asked(prefix, rest[: len(rest) - len(text)], text)
 
 
-@_registry.register_model("besag")
-class Harnessed(_model.LM):  # type: ignore[misc] # the harness has no types
+@_register("besag")
+class Harnessed(_Base):  # type: ignore[misc] # the harness has no types
     """Any model that besag loads, scored by any of its methods.
 
     `loglikelihood` is log p(continuation | context) with "chain" or "causal", and the method's own number otherwise;

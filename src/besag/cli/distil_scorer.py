@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,7 @@ from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, CtrlC, at_end, guarded, say
 from besag.cli.groups import RowsOptions, RunOptions, grouped
 from besag.errors import BesagError, quoted
+from besag.files.encoding import Row
 from besag.files.folders import whole_folder
 from besag.files.inputs import Input, records
 from besag.files.writing import table
@@ -176,7 +177,7 @@ def _ask_teacher(lm: LanguageModel, kept: Kept, texts: list[str]) -> bool:
 
 
 def _told(figures: dict[str, Figures], speed: Speed) -> str:
-    shown: list[dict[str, Any]] = [
+    shown: list[Row] = [
         {
             "method": name,
             "ρ of totals": f"{one.totals:.3f}",

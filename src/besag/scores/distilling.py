@@ -20,11 +20,12 @@ from typing import NamedTuple
 import numpy as np
 
 from besag.arrays import Floats
+from besag.conditionals.twins import TWINS
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.scores.passage import Parts, Passage, ScorePlan
 from besag.scores.registry import Method
-from besag.scores.regression import BESIDE, TWINS, Evidence, Regression, View, fit, view_of, width
+from besag.scores.regression import BESIDE, Evidence, Regression, View, fit, view_of, width
 from besag.scores.scoring import score
 
 LAMBDAS = tuple(10.0 ** (power / 2) for power in range(17))  # in places: 1 … 10⁸
@@ -124,7 +125,7 @@ def judge(engine: Engine, terms: Terms) -> dict[str, Figures]:
 
 
 def _figures(found: Sequence[Floats], true: Sequence[Floats]) -> Figures:
-    totals, means = ([[how(one) for one in part] for part in (found, true)] for how in (np.sum, np.mean))
+    totals, means = ([[float(how(one)) for one in part] for part in (found, true)] for how in (np.sum, np.mean))
     flat = np.concatenate(found), np.concatenate(true)
     return Figures(spearman(*totals), spearman(*means), spearman(*flat), float(np.abs(flat[0] - flat[1]).mean()))
 

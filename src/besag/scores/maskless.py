@@ -23,7 +23,7 @@ from besag.scores.regression import regression_of
 @dataclass(frozen=True)
 class Maskless(Method):
     name = "maskless"
-    title = "pll as a regression estimates it from one pass (needs a model that has a scorer: besag distil-scorer)"
+    title = "pll estimated in one pass, by a regression that was learned (besag distil-scorer)"
     formula = "Σ_t f_t(x) ≈ Σ_t log p(x_t | x_∖t)"
     passes = "1"
     cite = ("salazar2020",)

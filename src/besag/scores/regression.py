@@ -102,7 +102,7 @@ def read(folder: Path) -> Regression | None:
             if len(shape) != 1 or shape[0] > MOST:
                 raise BesagError(f"its weight has the shape {shape}")
             weight, said = stored.get_tensor(KEY), stored.metadata() or {}
-        return Regression(said.get("view", ""), weight, said.get("teacher", "")[:200])  # type: ignore[arg-type]
+        return Regression(said.get("view", ""), weight, said.get("teacher", "")[:200])
     except Exception as problem:  # torn, something else, or without a tensor
         raise BesagError(f"{quoted(str(file))} cannot be read: {reason(problem)}") from problem
 
