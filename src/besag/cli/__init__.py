@@ -24,6 +24,7 @@ from besag.cli.distil_scorer import distil_scorer
 from besag.cli.edit import edit
 from besag.cli.eval import evaluate
 from besag.cli.examples import examples
+from besag.cli.export import export
 from besag.cli.fill import fill
 from besag.cli.joint import joint
 from besag.cli.lengths import lengths
@@ -75,6 +76,7 @@ for command in (
     pairs,
     lengths,
     distil_scorer,
+    export,
     models,
     methods,
     cite,

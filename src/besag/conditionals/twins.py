@@ -34,7 +34,7 @@ def states(read: Reader, questions: Questions, mask_id: int, start: int) -> Tens
     hidden = torch.ones(len(positions), len(positions), dtype=torch.bool, device=ids.device)
     hidden[:, :length] = False
     hidden[own, twinned], hidden[own, own] = True, False
-    dtype = next(read.module.parameters()).dtype
+    dtype = next(weight.dtype for weight in read.module.parameters() if weight.is_floating_point())
     attention = torch.zeros(hidden.shape, dtype=dtype, device=ids.device)
     attention = attention.masked_fill(hidden, torch.finfo(dtype).min).expand(count, 1, -1, -1)
     both = torch.cat([ids, ids.new_full((count, len(twinned)), mask_id)], 1)  # (N, L + m)
