@@ -155,7 +155,8 @@ class LanguageModel:
 
         Args:
             texts: a text, a list of texts, or any other iterable, which is streamed.
-            method: "pll", "word_l2r", "whole_word", "chain", "ag_chain", "elbo", "unmasked" or "causal".
+            method: "pll", "word_l2r", "whole_word", "chain", "ag_chain", "elbo", "unmasked", "maskless" or
+                "causal".
             words: what a word is: "tokenizer", "whitespace", or spans of characters.
             prefix: shown before the text and not scored, one for all texts or one for each, of a stream as a stream:
                 the score is conditional on it. A text whose prefix is None has the status "no context".
