@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from besag.diagnostics.rectangle import Rectangles
     from besag.engine import IDLE
     from besag.errors import BesagError
+    from besag.evaluation.evaluate import evaluate
+    from besag.evaluation.evaluation import Evaluation
     from besag.evaluation.minimal_pairs import MinimalPairs, minimal_pairs
     from besag.evaluation.overlap import Overlap, overlap
     from besag.fills.fill import Fill
@@ -49,6 +51,7 @@ _HOMES = {
     "Corpus": "besag.scores.corpora",
     "DependenceMap": "besag.diagnostics.dependence",
     "Edited": "besag.samplers.editing.edit",
+    "Evaluation": "besag.evaluation.evaluation",
     "Fill": "besag.fills.fill",
     "Forbidden": "besag.constraints",
     "IDLE": "besag.engine",
@@ -75,6 +78,7 @@ _HOMES = {
     "TrainingResult": "besag.train_model",
     "Word": "besag.constraints",
     "corpus": "besag.scores.corpora",
+    "evaluate": "besag.evaluation.evaluate",
     "load": "besag.language_model",
     "masking_statistics": "besag.training.data.statistics",
     "minimal_pairs": "besag.evaluation.minimal_pairs",
@@ -85,10 +89,10 @@ _HOMES = {
 
 __all__ = [
     "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Comparison", "Corpus", "DependenceMap",
-    "Edited", "Fill", "Forbidden", "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "Marginals",
-    "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "Predicate", "Recipe",
-    "Rectangles", "Report", "Required", "Score", "Solutions", "Table", "TrainingResult", "Word", "corpus", "load",
-    "masking_statistics", "minimal_pairs", "overlap", "train", "train_tokenizer",
+    "Edited", "Evaluation", "Fill", "Forbidden", "Inversion", "Ising", "LanguageModel", "Length", "LengthModel",
+    "Marginals", "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "Predicate",
+    "Recipe", "Rectangles", "Report", "Required", "Score", "Solutions", "Table", "TrainingResult", "Word", "corpus",
+    "evaluate", "load", "masking_statistics", "minimal_pairs", "overlap", "train", "train_tokenizer",
 ]  # fmt: skip
 
 
