@@ -80,11 +80,10 @@ def signed_js(scores: Floats, others: Floats) -> float:
         return math.nan
     (m, s), (n, t) = fits
     x = np.linspace(min(m - WIDTHS * s, n - WIDTHS * t), max(m + WIDTHS * s, n + WIDTHS * t), POINTS)
-    p, q = (np.exp(-0.5 * ((x - mu) / sigma) ** 2) / (sigma * math.sqrt(2 * math.pi)) for mu, sigma in fits)
-    middle = (p + q) / 2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        inside = sum(np.where(law > 0, law * np.log2(law / middle), 0.0) for law in (p, q))
-    return math.copysign(float(np.sum(inside)) * (x[1] - x[0]) / 2, m - n)
+    laws = [-0.5 * ((x - mu) / sigma) ** 2 - math.log(sigma * math.sqrt(2 * math.pi)) for mu, sigma in fits]  # logs
+    middle = np.logaddexp(*laws) - math.log(2)
+    nats = sum(float((np.exp(law) * (law - middle)).sum()) for law in laws) * (x[1] - x[0]) / 2
+    return math.copysign(nats / math.log(2), m - n)
 
 
 DISTANCES: dict[str, tuple[Callable[[Floats, Floats], float], str, str]] = {
