@@ -9,11 +9,10 @@ from typing import Any
 from besag.checks import checked
 from besag.errors import BesagError
 from besag.evaluation.asking import Model
-from besag.evaluation.evaluation import Evaluation, Part
-from besag.evaluation.running import items_of, methods_for, rows_of
+from besag.evaluation.evaluation import Evaluation
+from besag.evaluation.running import evaluations, tasks
 from besag.evaluation.suite import Suite
 from besag.evaluation.suite import suite as suite_named
-from besag.results.words import dtype_name
 from besag.scores import Method
 from besag.scores import method as method_named
 
@@ -54,10 +53,7 @@ def evaluate(
     one = suite if isinstance(suite, Suite) else suite_named(suite, **options)
     named = [method] if isinstance(method, str | Method) else method
     chosen = None if named is None else [how if isinstance(how, Method) else method_named(how) for how in named]
-    items = items_of(one, data, limit)
-    parts = [
-        Part(one, lm.name, "" if how is None else how.name, dtype_name(lm.conditionals.dtype),
-             list(rows_of(one, lm, how, items)))
-        for lm in models for how in methods_for(one, lm, chosen)
-    ]  # fmt: skip
-    return Evaluation(one, tuple(parts))
+    if len({lm.name for lm in models}) < len(models):
+        raise BesagError("two models have one name: load them with name=…")
+    work = tasks([one], {lm.name: lm for lm in models}, chosen, data, limit)
+    return evaluations([(task, list(task.rows())) for task in work])[0]

@@ -151,7 +151,7 @@ class Evaluation(Presented):
     def _grids(self) -> list[Grid]:
         several = len(self.parts) > 1
         lines = [
-            Line((*([part.label] if several else []), one.name, one.group or "all", f"{one.n:,}", *_cells(one)))
+            Line((*([part.label] if several else []), one.name, one.group or "all", f"{one.n:,}", *cells(one)))
             for part in self.parts for one in part.figures[:SHOWN]
         ]  # fmt: skip
         head = (*(["model"] if several else []), "figure", "of", "n", "value", "se", "ties")
@@ -174,7 +174,8 @@ def spoken(one: Figure) -> str:
     return f"{one.value:.{digits}f}{error}{f' {one.unit}' if one.unit else ''} (n = {one.n:,})"
 
 
-def _cells(one: Figure) -> tuple[str, str, str]:
+def cells(one: Figure) -> tuple[str, str, str]:
+    """Value, standard error and ties, as tables write them."""
     digits = 1 if one.unit == "%" else 3
     value = "–" if math.isnan(one.value) else f"{one.value:.{digits}f}{f' {one.unit}' if one.unit else ''}"
     return value, "–" if math.isnan(one.se) else f"{one.se:.{digits}f}", "–" if one.ties is None else f"{one.ties:,}"
