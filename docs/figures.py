@@ -29,7 +29,10 @@ STYLE = {
 PAIR = ("The keys to the cabinet are here.", "The keys to the cabinet is here.")
 AGREEMENT = "The [MASK] [MASK] very tired."
 TWO_MASKS = "He lives in [MASK] [MASK]."
-TRASTUZUMAB = "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYCSRWGGDGFYAMDYWGQGTLVTVSS"
+TRASTUZUMAB = (
+    "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYC"
+    "SRWGGDGFYAMDYWGQGTLVTVSS"
+)
 CDR_H3 = "GGDGFYAM"
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
 CASINO = "The man is at the casino."
@@ -86,7 +89,7 @@ def epistasis(lm: besag.LanguageModel) -> None:
     size = np.abs(found.epistasis)
     together = np.corrcoef(found.effect, found.additive)[0, 1]
     print(
-        f"{len(found):,} double mutants: mean |ε| {size.mean():.3f}, largest {size.max():.2f}; correlation {together:.4f}"
+        f"{len(found):,} double mutants: mean |ε| {size.mean():.3f}, most {size.max():.2f}; correlation {together:.4f}"
     )
     for at in np.argsort(-size)[:5]:
         print(found.variants[at].name, f"{found.effect[at]:.2f} {found.additive[at]:.2f} {found.epistasis[at]:.2f}")

@@ -49,6 +49,13 @@ def lm() -> besag.LanguageModel:
     return besag.load(besag.Table(WEIGHTS, symbols=[BAD, "b", "c"]))
 
 
+@cache
+def residues() -> besag.LanguageModel:
+    """A law of two residues that like to be equal."""
+    letters = "ACDEFGHIKLMNPQRSTVWY"
+    return besag.load(besag.Table(1 + np.eye(20), symbols=list(letters)))
+
+
 def walk() -> np.ndarray:
     """(chains, steps) of a category that begins alike and forgets it."""
     states = np.random.default_rng(0).integers(0, 2, (20, 30))
@@ -98,6 +105,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
         (*example_rows.many(6), PairRow(7, "random", Status.SHORT)), {"model": BAD, "dtype": "float32"}
     ),
     "minimal pairs": lambda: minimal_pairs(lm(), [(TEXT, "b b b"), (f"{BAD} b b", "")]),
+    "variants": lambda: residues().variants("AA", ["A1G", "A1G:A2G"], "ag"),
     "an overlap": lambda: overlap([(f"one two three four {BAD}", BAD)], [f"{BAD} one two three four", "two"]),
 }  # fmt: skip
 
