@@ -179,10 +179,10 @@ def measure(
             "first_steps_seconds": warm, **(profile(step, parts, device) if profiled else {})}  # fmt: skip
 
 
-KERNELS = {  # what a kernel does, by its name
-    "products": ("gemm", "nvjet", "cutlass", "xmma", "::mm", "addmm", "bmm"),
-    "attention": ("flash", "fmha", "attend", "attention"),
+KERNELS = {  # what a kernel does, by what its name begins with or holds
     "fused by the compiler": ("triton",),
+    "products": ("gemm", "nvjet", "cutlass", "xmma", "::mm", "addmm", "bmm"),
+    "attention": ("flash", "fmha", "attention", "_forward", "_backward"),  # the last two: besag's own
     "optimizer": ("multi_tensor", "foreach"),
     "copies": ("memcpy", "memset", "copy"),
 }
@@ -196,7 +196,10 @@ def profile(step: Any, parts: Any, device: str, steps: int = 5) -> dict[str, Any
     counter = iter(range(steps))
     with torch_profile() as found:
         seconds = timed(lambda: step(next(counter)), steps, device)
-    host = {one.key: one.cpu_time_total / 1e3 / steps for one in found.key_averages() if one.key in parts}
+    host: dict[str, float] = {}
+    for one in found.key_averages():  # a part is there twice: as the host asked for it, and as the device did it
+        if one.key in parts:
+            host[one.key] = max(host.get(one.key, 0.0), one.cpu_time_total / 1e3 / steps)
     kinds: dict[str, float] = {}
     longest: dict[str, float] = {}
     for event in found.events():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 import sys
 from pathlib import Path
 
@@ -28,6 +29,12 @@ STYLE = {
 PAIR = ("The keys to the cabinet are here.", "The keys to the cabinet is here.")
 AGREEMENT = "The [MASK] [MASK] very tired."
 TWO_MASKS = "He lives in [MASK] [MASK]."
+TRASTUZUMAB = (
+    "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYC"
+    "SRWGGDGFYAMDYWGQGTLVTVSS"
+)
+CDR_H3 = "DGFY"
+RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
 CASINO = "The man is at the casino."
 GARDEN_PATH = ("As the woman read the letter fell to the floor.", "As the woman read, the letter fell to the floor.")
 
@@ -57,6 +64,36 @@ def pair(lm: besag.LanguageModel) -> None:
     handles = [plt.Rectangle((0, 0), 1, 1, color=colour, alpha=0.8) for colour in (PURPLE, BLUE)]
     right.legend(handles, ["log-probability, or a bound", "no probability"], loc="lower right")
     save("pair")
+
+
+def epistasis(lm: besag.LanguageModel) -> None:
+    """Double mutants in CDR-H3 of an antibody by AntiBERTy: their joint effect against the sum of the single ones."""
+    model = besag.load(os.environ["BESAG_ANTIBERTY"], device="cpu")
+    start = TRASTUZUMAB.index(CDR_H3)
+    doubles = [
+        f"{TRASTUZUMAB[i]}{i + 1}{a}:{TRASTUZUMAB[j]}{j + 1}{b}"
+        for i, j in itertools.combinations(range(start, start + len(CDR_H3)), 2)
+        for a, b in itertools.product(RESIDUES, repeat=2)
+        if a != TRASTUZUMAB[i] and b != TRASTUZUMAB[j]
+    ]
+    found = model.variants(TRASTUZUMAB, doubles, "ag")
+    _, (left, right) = plt.subplots(1, 2, figsize=(9.6, 4.1), layout="constrained")
+    low = float(min(found.additive.min(), found.effect.min()))
+    left.plot([low, 2], [low, 2], color=GREY, lw=1)
+    left.scatter(found.additive, found.effect, s=2, color=BLUE, alpha=0.25, lw=0, rasterized=True)
+    left.set(
+        title="double mutants of CDR-H3", xlabel="sum of the two single effects (nats)", ylabel="joint effect (nats)"
+    )
+    found.plot(right)
+    right.set_title("epistasis farthest from 0 of two places")
+    size = np.abs(found.epistasis)
+    together = np.corrcoef(found.effect, found.additive)[0, 1]
+    print(
+        f"{len(found):,} double mutants: mean |ε| {size.mean():.3f}, most {size.max():.2f}; correlation {together:.4f}"
+    )
+    for at in np.argsort(-size)[:5]:
+        print(found.variants[at].name, f"{found.effect[at]:.2f} {found.additive[at]:.2f} {found.epistasis[at]:.2f}")
+    save("epistasis")
 
 
 def coloured(lm: besag.LanguageModel) -> None:
@@ -251,6 +288,7 @@ def save(name: str, **options: str) -> None:
 FIGURES = (
     pair, coloured, garden_path, pieces, orders, lengths, sums,
     joint, heatmap, casino, rectangles, dependence, decoding,
+    *([epistasis] if "BESAG_ANTIBERTY" in os.environ else []),
 )  # fmt: skip
 
 if __name__ == "__main__":

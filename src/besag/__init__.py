@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from besag.training.data.statistics import masking_statistics
     from besag.training.recipe import Recipe
     from besag.training.tokenizer import train_tokenizer
+    from besag.variants.variants import Variants
 
 # what is public, and the file that holds it; the type checker reads the same from the imports above
 _HOMES = {
@@ -76,6 +77,7 @@ _HOMES = {
     "Solutions": "besag.constraints",
     "Table": "besag.conditionals.table",
     "TrainingResult": "besag.train_model",
+    "Variants": "besag.variants.variants",
     "Word": "besag.constraints",
     "corpus": "besag.scores.corpora",
     "evaluate": "besag.evaluation.evaluate",
@@ -91,8 +93,8 @@ __all__ = [
     "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Comparison", "Corpus", "DependenceMap",
     "Edited", "Evaluation", "Fill", "Forbidden", "Inversion", "Ising", "LanguageModel", "Length", "LengthModel",
     "Marginals", "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "Predicate",
-    "Recipe", "Rectangles", "Report", "Required", "Score", "Solutions", "Table", "TrainingResult", "Word", "corpus",
-    "evaluate", "load", "masking_statistics", "minimal_pairs", "overlap", "train", "train_tokenizer",
+    "Recipe", "Rectangles", "Report", "Required", "Score", "Solutions", "Table", "TrainingResult", "Variants", "Word",
+    "corpus", "evaluate", "load", "masking_statistics", "minimal_pairs", "overlap", "train", "train_tokenizer",
 ]  # fmt: skip
 
 

@@ -142,6 +142,7 @@ class Batches:
                 which=look[ask] - low,
                 target=None if target is None else aim[ask],
                 uniform=None if asked.uniform is None else asked.uniform[first:last][ask],
+                rows=rows[low:high],
                 asks=slice(first + ask.start, first + ask.stop),
             )
             kept = {key: value for reduction in reduce for key, value in reduction(chunk).items()}

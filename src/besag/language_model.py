@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # a room is entered with the first verb that needs it: scorin
     from besag.scores.marginals import Marginals
     from besag.scores.marginals_asking import Named
     from besag.study.report import Report
+    from besag.variants.variants import Variants
     from besag.vocabulary import WordPolicy
 
 
@@ -155,7 +156,8 @@ class LanguageModel:
 
         Args:
             texts: a text, a list of texts, or any other iterable, which is streamed.
-            method: "pll", "word_l2r", "whole_word", "chain", "ag_chain", "elbo", "unmasked" or "causal".
+            method: "pll", "word_l2r", "whole_word", "chain", "ag_chain", "elbo", "unmasked", "maskless" or
+                "causal".
             words: what a word is: "tokenizer", "whitespace", or spans of characters.
             prefix: shown before the text and not scored, one for all texts or one for each, of a stream as a stream:
                 the score is conditional on it. A text whose prefix is None has the status "no context".
@@ -277,6 +279,35 @@ class LanguageModel:
         from besag.scores.marginals_asking import marginals
 
         return marginals(self.engine, texts, candidates, positions, **options)
+
+    @checked
+    def variants(
+        self, wild_type: str, mutations: Sequence[str], method: str = "masked_marginals", **options: Any
+    ) -> Variants:
+        """What substitutions do to a protein: log odds of each variant against the wild type.
+
+        Args:
+            wild_type: its residues, MKTAYIAK…
+            mutations: variants such as "A23G", and "A23G:C45D" for two mutations together.
+            method: "masked_marginals" (the mutated places hidden together), "masked_marginals_alone" (each alone),
+                "wt_marginals" (one pass, nothing hidden), "pseudo_ppl" (difference of the two PLLs), or a construction
+                of joints ("ag", "mrf", "hcb" …), by which two mutations have an epistasis.
+            options: `offset`, what is added to a place in the sequence, counted from 1, to give the number of its
+                residue; and those of the construction.
+
+        Returns:
+            `Variants`: the effects, and the epistasis of double mutants.
+
+        Examples:
+            >>> residues = "ACDEFGHIKLMNPQRSTVWY"
+            >>> weights = [[1 + (a == b) for a in residues] for b in residues]  # two places that like to be equal
+            >>> pair = besag.load(besag.Table(weights, symbols=list(residues)))
+            >>> pair.variants("AA", ["A1G", "A1G:A2G"], "ag").effect.round(2).tolist()  # ½, and equal again
+            [-0.69, 0.0]
+        """
+        from besag.variants.variants import variants
+
+        return variants(self.engine, wild_type, mutations, method, **options)
 
     # ---- several places at once
 

@@ -25,6 +25,7 @@ class Chunk(NamedTuple):
     which: Tensor  # (m,) the row each ask looks at
     target: Tensor | None  # (m,), or (m, t) where each ask names t tokens
     uniform: Tensor | None  # (m,) float64 in (0, 1)
+    rows: Tensor | None = None  # (h, H) what the network's body says, of which its head made the logits
     asks: slice = slice(None)  # which of the questions' asks these are: for reductions that hold something for each
 
     def target_logits(self) -> Tensor:  # (m,) or (m, t)

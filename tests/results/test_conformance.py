@@ -52,6 +52,13 @@ def lm() -> besag.LanguageModel:
     return besag.load(besag.Table(WEIGHTS, symbols=[BAD, "b", "c"]))
 
 
+@cache
+def residues() -> besag.LanguageModel:
+    """A law of two residues that like to be equal."""
+    letters = "ACDEFGHIKLMNPQRSTVWY"
+    return besag.load(besag.Table(1 + np.eye(20), symbols=list(letters)))
+
+
 def pairs_of(*sentences: str) -> Path:
     """A file of (good, bad), (good, bad) …"""
     lines = "".join(f"{good}\t{bad}\n" for good, bad in zip(sentences[::2], sentences[1::2], strict=True))
@@ -109,6 +116,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
         (*example_rows.many(6), PairRow(7, "random", Status.SHORT)), {"model": BAD, "dtype": "float32"}
     ),
     "minimal pairs": lambda: minimal_pairs(lm(), [(TEXT, "b b b"), (f"{BAD} b b", "")]),
+    "variants": lambda: residues().variants("AA", ["A1G", "A1G:A2G"], "ag"),
     "an evaluation": lambda: besag.evaluate(lm(), "minimal_pairs", data=pairs_of(TEXT, "b b b", f"{BAD} b b", "")),
     "compared evaluations": lambda: compare([made("an evaluation")], [made("an evaluation")])[0],
     "an overlap": lambda: overlap([(f"one two three four {BAD}", BAD)], [f"{BAD} one two three four", "two"]),

@@ -146,7 +146,9 @@ def test_every_method_equals_its_definition(method, options, spec, seed, pattern
 
 
 def test_the_conformance_table_covers_every_masked_method():
-    assert {name for name, _ in REFERENCES} == {name for name, kind in METHODS.items() if kind.sees == "both"}
+    of_networks = {"maskless"}  # needs a scorer learned from hidden states: test_regression.py, test_distilling.py
+    masked = {name for name, kind in METHODS.items() if kind.sees == "both"}
+    assert {name for name, _ in REFERENCES} == masked - of_networks
 
 
 @given(st.integers(2, 3), st.integers(1, 5), st.integers(0, 1000))

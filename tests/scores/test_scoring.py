@@ -16,7 +16,7 @@ from besag.language_model import LanguageModel
 from besag.scores import METHODS, LengthModel
 
 TEXTS = ["The cats sleep on the mat.", "The dogs sleep on the mat.", "Dogs bark"]
-MASKED = [name for name, method in METHODS.items() if method.sees == "both"]
+MASKED = [name for name, method in METHODS.items() if method.sees == "both" and name != "maskless"]  # needs a scorer
 
 
 def network() -> LanguageModel:

@@ -20,6 +20,7 @@ from besag.cli.choose import choose
 from besag.cli.cite import cite
 from besag.cli.compare import compare
 from besag.cli.diagnose import diagnose
+from besag.cli.distil_scorer import distil_scorer
 from besag.cli.edit import edit
 from besag.cli.eval import evaluate
 from besag.cli.examples import examples
@@ -74,6 +75,7 @@ for command in (
     diagnose,
     pairs,
     lengths,
+    distil_scorer,
     export,
     models,
     methods,

@@ -57,7 +57,7 @@ def load_conditionals(
     name = name or str(model)
     chosen_device = choose_device(device)
     chosen_dtype = choose_dtype(dtype, chosen_device)
-    folder = saved.find_folder(model, revision, *saved.WEIGHT_FILES)
+    folder = saved.find_folder(model, revision, *saved.WEIGHT_FILES, saved.SCORER_FILE)
     if allow_pickle and not weights.has_weights(folder):
         folder = saved.find_folder(model, revision, *saved.PICKLE_FILES)
     with _nothing_collected(), saved.quiet(), _refused(name):
@@ -72,6 +72,7 @@ def load_conditionals(
         refuse_without_room(stored, built_in, chosen_device, name)
         network = read_network(stored, config, kind, name, built_in)
         conditionals = NETWORKS[kind](network.to(chosen_device), vocabulary, name)
+        conditionals.folder = folder
         if eight_bits:
             conditionals.round_to_eight_bits(weights.read_rows(files, name))
         reach.warn_of_no_reach(vocabulary, name)

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from itertools import cycle, islice
 from math import inf
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -49,6 +50,7 @@ class Network:
         self.model = model.eval()
         self.vocabulary = vocabulary
         self.name = name or str(model.config.name_or_path) or type(model).__name__
+        self.folder: Path | None = None  # where it was read from
         self.device: torch.device = model.device
         self.dtype: torch.dtype = model.dtype
         self.max_length = longest(model, vocabulary.tokenizer)
@@ -265,19 +267,21 @@ def longest(model: Any, tokenizer: Any) -> int | None:
 
 
 def places(model: Any) -> int | None:
-    """Most places that the network's positions allow; None where it does not say.
-
-    A learned table of positions that keeps a row for padding starts after that row.
-    """
+    """Most places that the network's positions allow; None where it does not say."""
     room: Any = getattr(model.config, "max_position_embeddings", None)
     if not is_number(room) or not 0 < room < SANE_LENGTH * 1000:
         return None
+    return int(room) - first_position(model)
+
+
+def first_position(model: Any) -> int:
+    """The number that the first place has: a learned table that keeps a row for padding starts after that row."""
     unused = [
         module.padding_idx + 1
         for name, module in model.named_modules()
         if "position" in name.rpartition(".")[2] and isinstance(getattr(module, "padding_idx", None), int)
     ]
-    return int(room) - max(unused, default=0)
+    return max(unused, default=0)
 
 
 def _as_they_are(rows: Tensor) -> Tensor:

@@ -5,12 +5,15 @@ Knows that a masked network answers about a place from both sides. How it is run
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Literal
 
+import torch
 from torch import Tensor
 
+from besag.conditionals import twins
 from besag.conditionals.contract import Questions
-from besag.conditionals.network import Network
+from besag.conditionals.network import CLOSE, Network, first_position
 from besag.conditionals.replay import Replay
 from besag.errors import BesagError
 from besag.vocabulary import Vocabulary
@@ -37,6 +40,20 @@ class Transformer(Network):
                 f"be asked as a masked model; it can be scored from left to right"
             )
 
+    @cached_property
+    def bears_twins(self) -> bool:
+        """Can each place be asked in one pass, by a hidden twin beside it? Tried when it is first wanted."""
+        with torch.no_grad():
+            probe = self._probe().to(self.device)
+            return twins.borne(self._read, self.model, probe, self._mask_id, CLOSE[self.dtype])
+
+    @property
+    def _mask_id(self) -> int:
+        assert self.vocabulary.mask_id is not None  # __init__ has seen to it
+        return self.vocabulary.mask_id
+
     def rows(self, questions: Questions) -> Tensor:
+        if twins.TWINS in questions.context:
+            return twins.states(self._read, questions, self._mask_id, first_position(self.model))
         states = self.replay(questions.ids, questions.context)  # (N, L, H)
         return states[questions.row, questions.place]  # (M, H)

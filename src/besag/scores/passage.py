@@ -81,12 +81,13 @@ class Passage:
         *more: Reduction,
         shown: Ints | None = None,
         target: Ints | None = None,
+        wish: str = "",
     ) -> Asking:
         """Ask about place index[m] in copy row[m] of each text, where copy r hides the places with hide[r].
 
         hide is (K, n), or (B, K, n) where it differs between texts; row and index are (M,), or (B, M); answers (B, M).
         shown, (B, K, n), are the tokens that the copies show at places not hidden, and target, (B, M) or (B, M, t), the
-        tokens asked for; both are the text's own unless given.
+        tokens asked for; both are the text's own unless given. `wish`: how the network is to be asked.
         """
         texts, length = self.ids.shape
         hidden = np.zeros((texts, hide.shape[-2], length), bool)  # (B, K, L)
@@ -107,13 +108,14 @@ class Passage:
         row = row + copies.shape[1] * np.arange(texts)[:, None]  # counted over all texts
         target = target.reshape(row.size, *target.shape[2:])  # (B · M,) or (B · M, t)
         flat = copies.reshape(-1, copies.shape[-1]), row.ravel(), place.ravel(), target
-        answers = yield Request((*self.wanted, *more), *flat)
+        context = {wish: np.ones((len(flat[0]), 1), np.int64)} if wish else {}
+        answers = yield Request((*self.wanted, *more), *flat, context=context)
         return {key: values.reshape(texts, -1, *values.shape[1:]) for key, values in answers.items()}
 
-    def ask_shown(self) -> Asking:
+    def ask_shown(self, *more: Reduction, wish: str = "") -> Asking:
         """Ask about every place of one copy that hides nothing."""
         index = np.arange(self.size)
-        return (yield from self.ask(np.zeros((1, self.size), bool), np.zeros_like(index), index))
+        return (yield from self.ask(np.zeros((1, self.size), bool), np.zeros_like(index), index, *more, wish=wish))
 
     def ask_each(self, hide: Callable[[Ints], Bools]) -> Asking:
         """Ask about every place once, each in a copy of its own that hides `hide(indices)`, (b, n) or (B, b, n)."""

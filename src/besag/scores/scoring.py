@@ -111,7 +111,9 @@ class Scoring:
                 "use method='chain' for its left-to-right probability"
             )
         if (self.rank or self.entropy) and not method.ranks:
-            raise BesagError(f"the method {method.name!r} asks each token many times, so it has no one rank or entropy")
+            raise BesagError(
+                f"the method {method.name!r} asks each token many times or unhidden: it has no one rank or entropy"
+            )
         if self.lengths is None:
             return
         if method.normalised != FIXED_LENGTH:

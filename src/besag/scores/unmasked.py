@@ -21,7 +21,7 @@ class Unmasked(Method):
     formula = "Σ_t log p(x_t at t | x)"
     passes = "1"
     cite = ("salazar2020",)
-    aliases = ("maskless", "wt_marginals")
+    aliases = ("wt_marginals",)
 
     def plan(self, passage: Passage) -> ScorePlan:
         return Parts.of((yield from passage.ask_shown()))
