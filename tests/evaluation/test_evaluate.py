@@ -45,7 +45,7 @@ def test_several_models_masked_and_causal_stand_side_by_side(pairs: Path, tmp_pa
     (tmp_path / "s.tsv").write_text("good\tbad\ns0 s1\ts1 s1\n")
     models = [besag.load(Arbitrary(3)), besag.load(Arbitrary(3, "left"))]
     found = besag.evaluate(models, "minimal_pairs", data=tmp_path / "s.tsv")
-    assert [part.method for part in found.parts] == ["pll", "causal"]
+    assert [part.label for part in found.parts] == ["arbitrary · pll", "arbitrary#2 · causal"]
     assert len(found.table("item")) == 2
     several = besag.evaluate(models[0], "minimal_pairs", data=tmp_path / "s.tsv", method=["pll", "chain"])
     assert [part.label for part in several.parts] == ["arbitrary · pll", "arbitrary · chain"]

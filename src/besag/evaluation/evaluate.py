@@ -53,7 +53,8 @@ def evaluate(
     one = suite if isinstance(suite, Suite) else suite_named(suite, **options)
     named = [method] if isinstance(method, str | Method) else method
     chosen = None if named is None else [how if isinstance(how, Method) else method_named(how) for how in named]
-    if len({lm.name for lm in models}) < len(models):
-        raise BesagError("two models have one name: load them with name=…")
-    work = tasks([one], {lm.name: lm for lm in models}, chosen, data, limit)
+    names = [lm.name for lm in models]
+    earlier = [names[:place].count(name) for place, name in enumerate(names)]  # the second of one name gets a number
+    labels = [f"{name}#{count + 1}" if count else name for name, count in zip(names, earlier, strict=True)]
+    work = tasks([one], dict(zip(labels, models, strict=True)), chosen, data, limit)
     return evaluations([(task, list(task.rows())) for task in work])[0]
