@@ -30,6 +30,7 @@ from besag.cli.marginals import marginals
 from besag.cli.methods import methods
 from besag.cli.models import models
 from besag.cli.pairs import pairs
+from besag.cli.rescore import rescore
 from besag.cli.sample import sample
 from besag.cli.score import score
 from besag.cli.tokenizer import tokenizer
@@ -72,6 +73,7 @@ for command in (
     compare,
     diagnose,
     pairs,
+    rescore,
     lengths,
     models,
     methods,
