@@ -86,7 +86,9 @@ def test_what_is_written_is_read_again(format, tmp_path) -> None:
     assert found == format
     for before, after in zip(turned, again, strict=True):
         assert (before.utt, before.reference) == (after.utt, after.reference)
-        assert [(one.text, one.score) for one in before.hypotheses] == [(one.text, one.score) for one in after.hypotheses]
+        assert [(one.text, one.score) for one in before.hypotheses] == [
+            (one.text, one.score) for one in after.hypotheses
+        ]
 
 
 def test_what_a_format_says_besides_stays(tmp_path) -> None:
@@ -133,7 +135,7 @@ def test_what_is_wrong_with_a_file_is_told(content, said, tmp_path) -> None:
 
 def test_another_encoding_is_refused_with_its_place(tmp_path) -> None:
     (tmp_path / "nbest").write_bytes('{"utt": "a", "hyps": [{"text": "é", "score": 1}]}\n'.encode("latin-1"))
-    with pytest.raises(BesagError, match=r"line 1, byte 32 .* is not UTF-8"):
+    with pytest.raises(BesagError, match=r"line 1, byte 33 .* is not UTF-8"):
         read_nbest(tmp_path / "nbest")
 
 
@@ -153,7 +155,7 @@ def test_what_is_wrong_with_a_folder_is_told(tmp_path) -> None:
 
 def test_scores_that_are_missing() -> None:
     lists = [NBest("a", (Hypothesis("x", None), Hypothesis("y", None)))]
-    with pytest.raises(BesagError, match="'x' of 'a' has no score, .* --missing-scores rank"):
+    with pytest.raises(BesagError, match=r"'x' of 'a' has no score, .* --missing-scores rank"):
         scored(lists, "refuse", "nbest")
     assert [one.score for one in scored(lists, "zero", "nbest")[0].hypotheses] == [0.0, 0.0]
     assert [one.score for one in scored(lists, "rank", "nbest")[0].hypotheses] == [0.0, -math.log(2)]

@@ -31,6 +31,8 @@ from besag.diagnostics.rectangle import rectangles
 from besag.evaluation.minimal_pairs import minimal_pairs
 from besag.evaluation.overlap import overlap
 from besag.joints import construction
+from besag.rescoring.lists import Hypothesis, NBest
+from besag.rescoring.rescore import rescore
 from besag.results.result import Presented, Result
 from besag.results.status import Status
 from besag.results.tables import wrapped
@@ -54,6 +56,14 @@ def walk() -> np.ndarray:
     states = np.random.default_rng(0).integers(0, 2, (20, 30))
     states[:, :3] = 0
     return states
+
+
+def hypotheses(last: str = "b b b") -> list[NBest]:
+    texts = [[TEXT, "b b b"], ["c b c", last]]
+    return [
+        NBest(f"{BAD}-{place}", tuple(Hypothesis(text, -1.0) for text in both), TEXT)
+        for place, both in enumerate(texts)
+    ]
 
 
 MATRIX = np.array([[0.5, 0.5], [0.25, 0.75]])
@@ -98,6 +108,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
         (*example_rows.many(6), PairRow(7, "random", Status.SHORT)), {"model": BAD, "dtype": "float32"}
     ),
     "minimal pairs": lambda: minimal_pairs(lm(), [(TEXT, "b b b"), (f"{BAD} b b", "")]),
+    "a rescoring": lambda: rescore(lm(), hypotheses(), weight=0.5),
+    "a rescoring with a gap": lambda: rescore(lm(), hypotheses(""), tune=True),
     "an overlap": lambda: overlap([(f"one two three four {BAD}", BAD)], [f"{BAD} one two three four", "two"]),
 }  # fmt: skip
 

@@ -70,9 +70,7 @@ def scores(
             mine = known.setdefault(scorer.key, {})
             missing = [text for text in wanted if text not in mine]
             if note is not None:
-                note(
-                    f"{scorer.name}: {len(wanted) - len(missing):,} of {len(wanted):,} texts have their scores already"
-                )
+                note(f"{scorer.name}: {len(missing):,} of {len(wanted):,} texts are still to be scored")
             for number, (text, kept) in enumerate(_made(scorer, missing), 1):
                 file.append(_line(scorer, text, kept))
                 mine[text] = kept
@@ -93,9 +91,7 @@ def read(path: str) -> tuple[dict[tuple[str, str], dict[str, Kept]], int]:
     for place, line in enumerate(_lines(content[:size], path), 1):
         row = parsed(line, f"{path}, line {place}")
         if not isinstance(row, dict) or set(row) != set(FIELDS):
-            raise BesagError(
-                f"{path}, line {place}: {quoted(line)} is no score of a hypothesis: choose another --scores"
-            )
+            raise BesagError(f"{path}, line {place}: {quoted(line)} is no score of a text: choose another --scores")
         kept = Kept(float(from_json(row["total"])), int(row["tokens"]), Status(row["status"]), row["dtype"])
         known.setdefault((row["model"], row["method"]), {})[row["text"]] = kept
     return known, size

@@ -179,8 +179,6 @@ def scorers_of(model: Any, methods: str | Method | Sequence[str | Method]) -> li
 
 def _lists(nbest: str | Path | Sequence[NBest], ref: str | Path | None, format: Format | None) -> list[NBest]:
     if not isinstance(nbest, str | os.PathLike):
-        if not all(isinstance(one, NBest) for one in nbest):
-            raise BesagError(f"nbest={quoted(nbest)}: give a file, a folder, or NBest lists")
         if ref is not None:
             raise BesagError("ref is a file of references; lists have their own")
         return sound(nbest, "nbest")

@@ -2,7 +2,7 @@
 
 The loss of a ranking is constant between the weights at which a winner changes, so neither search proves a minimum:
 both return the best weight they have looked at, never one below 0. Of equals it is 0 where 0 is one of them, and else
-the one nearest their mean: the edge of a plateau is where a winner changes. Knows functions alone.
+the one nearest their middle: the edge of a plateau is where a winner changes. Knows functions alone.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _central(equals: Collection[tuple[float, ...]]) -> tuple[float, ...]:
     points = np.array(sorted(equals))  # (n, K)
     if not points[0].any():
         return tuple(points[0].tolist())
-    nearest = np.abs(points - points.mean(0)).sum(1).argmin()
+    nearest = np.abs(points - (points.min(0) + points.max(0)) / 2).sum(1).argmin()
     return tuple(points[nearest].tolist())
 
 
