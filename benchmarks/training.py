@@ -2,6 +2,7 @@
 
     python benchmarks/training.py                    # the embedded shape and BERT-base, on this machine
     python benchmarks/training.py --shape embedded --tokens 65536 --no-compile
+    python benchmarks/training.py --shape embedded --profile    # where a step's time goes
 
 Synthetic sequences with the lengths of real segments (log-uniform, 8 to 128 tokens), 30 % of them predicted; no padding
 is counted. Operations: 6 for each weight of a hidden matrix and token, 12 · hidden · (tokens seen) for attention, 6 for
@@ -19,6 +20,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.profiler import profile as torch_profile
+from torch.profiler import record_function
 
 from besag.training.network.batch import Batch, Layout
 from besag.training.network.encoder import Encoder
@@ -113,7 +116,15 @@ def timed(work: Any, times: int, device: str) -> float:
 
 
 def measure(
-    shape: str, tokens: int, *, device: str, compile: bool, optimizer: str, steps: int, **changes: Any
+    shape: str,
+    tokens: int,
+    *,
+    device: str,
+    compile: bool,
+    optimizer: str,
+    steps: int,
+    profiled: bool = False,
+    **changes: Any,
 ) -> dict[str, Any]:
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
     torch.manual_seed(0)
@@ -126,13 +137,28 @@ def measure(
     rows = tokens // 16
     some = [batch(tokens, model.config.vocab_size, 0.3, seed, rows).to(device) for seed in range(4)]
 
-    def step(number: int) -> None:
+    losses: list[torch.Tensor] = []
+
+    def forward(number: int) -> None:
         one = some[number % len(some)]
-        loss = objective(one).total / len(one.asked)
-        loss.backward()
+        losses.append(objective(one).total / len(one.asked))
+
+    def backward(number: int) -> None:
+        losses.pop().backward()
+
+    def clip(number: int) -> None:
         torch.nn.utils.clip_grad_norm_(objective.parameters(), 1.0, foreach=True)
+
+    def move(number: int) -> None:
         moves.step()
         moves.zero_grad(set_to_none=True)
+
+    parts = {"forward": forward, "backward": backward, "clip": clip, "optimizer": move}
+
+    def step(number: int) -> None:
+        for name, work in parts.items():
+            with record_function(name):
+                work(number)
 
     start = time.perf_counter()
     for number in range(3):
@@ -145,7 +171,38 @@ def measure(
     done = sum(operations(model, one) for one in some) / len(some)
     return {"shape": shape, "tokens": tokens, "compile": compile, "optimizer": optimizer, **changes, "seconds": seconds,
             "tokens_per_second": tokens / seconds, "tflops": done / seconds / 1e12,
-            "first_steps_seconds": warm}  # fmt: skip
+            "first_steps_seconds": warm, **(profile(step, parts, device) if profiled else {})}  # fmt: skip
+
+
+KERNELS = {  # what a kernel does, by its name
+    "products": ("gemm", "nvjet", "cutlass", "xmma", "::mm", "addmm", "bmm"),
+    "attention": ("flash", "fmha", "attend", "attention"),
+    "fused by the compiler": ("triton",),
+    "optimizer": ("multi_tensor", "foreach"),
+    "copies": ("memcpy", "memset", "copy"),
+}
+
+
+def profile(step: Any, parts: Any, device: str, steps: int = 5) -> dict[str, Any]:
+    """Milliseconds a step: on the device by kinds of kernels, and how long the host took to ask for each part.
+
+    Where the host takes as long as the whole step, it sets the pace; where the kernels do, the device does.
+    """
+    counter = iter(range(steps))
+    with torch_profile() as found:
+        seconds = timed(lambda: step(next(counter)), steps, device)
+    host = {one.key: one.cpu_time_total / 1e3 / steps for one in found.key_averages() if one.key in parts}
+    kinds: dict[str, float] = {}
+    longest: dict[str, float] = {}
+    for event in found.events():
+        if device == "cuda" and str(event.device_type).endswith("CUDA") and event.name not in parts:
+            spent = event.device_time / 1e3 / steps
+            name = event.name.lower()
+            kind = next((kind for kind, marks in KERNELS.items() if any(one in name for one in marks)), "others")
+            kinds[kind] = kinds.get(kind, 0.0) + spent
+            longest[event.name[:80]] = longest.get(event.name[:80], 0.0) + spent
+    top = dict(sorted(longest.items(), key=lambda one: -one[1])[:15])
+    return {"step_ms": 1e3 * seconds, "host_ms": host, "device_ms": kinds, "busy_ms": sum(kinds.values()), "top": top}
 
 
 def main() -> None:
@@ -155,6 +212,7 @@ def main() -> None:
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--optimizer", default="muon")
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--profile", action="store_true", help="say where the time of a step goes")
     parser.add_argument("--output")
     chosen = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -162,7 +220,12 @@ def main() -> None:
     results = []
     for shape in chosen.shape:
         for tokens in chosen.tokens:
-            how = {"compile": chosen.compile, "optimizer": chosen.optimizer, "steps": chosen.steps}
+            how = {
+                "compile": chosen.compile,
+                "optimizer": chosen.optimizer,
+                "steps": chosen.steps,
+                "profiled": chosen.profile,
+            }
             one = measure(shape, tokens, device=device, **how)
             one |= {"matrix_tflops": rate / 1e12, "share": one["tflops"] * 1e12 / rate}
             print(json.dumps(one), file=sys.stderr)

@@ -111,6 +111,10 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("diagnostics/test_chain_plots.py", "the pictures of chains", ("diagnostics/plots.py",)),
     ("diagnostics/test_rectangle.py", "what is found is shown", ("diagnostics/show.py",)),
     ("evaluation/test_minimal_pairs.py", "pairs are read to be scored", ("evaluation/pair_files.py",)),
+    ("evaluation/test_evaluate.py", "a suite is run, and what it found is shown", (
+        "evaluation/evaluation.py", "evaluation/running.py", "evaluation/suite.py",
+        "evaluation/suites/minimal_pairs.py",
+    )),
     ("files/test_writing.py", "rows are encoded, and appended", ("files/appending.py", "files/encoding.py")),
     ("fills/test_fill.py", "a beam is one way to fill", ("fills/beam.py",)),
     ("joints/test_block.py", "the joint of a block, asked for, made and shown", (

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from besag.diagnostics.rectangle import Rectangles
     from besag.engine import IDLE
     from besag.errors import BesagError
+    from besag.evaluation.evaluate import evaluate
+    from besag.evaluation.evaluation import Evaluation
     from besag.evaluation.minimal_pairs import MinimalPairs, minimal_pairs
     from besag.evaluation.overlap import Overlap, overlap
     from besag.fills.fill import Fill
@@ -51,6 +53,7 @@ _HOMES = {
     "Corpus": "besag.scores.corpora",
     "DependenceMap": "besag.diagnostics.dependence",
     "Edited": "besag.samplers.editing.edit",
+    "Evaluation": "besag.evaluation.evaluation",
     "Fill": "besag.fills.fill",
     "Forbidden": "besag.constraints",
     "IDLE": "besag.engine",
@@ -78,6 +81,7 @@ _HOMES = {
     "TrainingResult": "besag.train_model",
     "Word": "besag.constraints",
     "corpus": "besag.scores.corpora",
+    "evaluate": "besag.evaluation.evaluate",
     "load": "besag.language_model",
     "masking_statistics": "besag.training.data.statistics",
     "minimal_pairs": "besag.evaluation.minimal_pairs",
@@ -89,10 +93,11 @@ _HOMES = {
 
 __all__ = [
     "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Comparison", "Corpus", "DependenceMap",
-    "Edited", "Fill", "Forbidden", "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "Marginals",
-    "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "Predicate", "Recipe",
-    "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Table", "TrainingResult", "Word", "corpus", "load",
-    "masking_statistics", "minimal_pairs", "overlap", "rescore", "train", "train_tokenizer",
+    "Edited", "Evaluation", "Fill", "Forbidden", "Inversion", "Ising", "LanguageModel", "Length", "LengthModel",
+    "Marginals", "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "Predicate",
+    "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Table", "TrainingResult", "Word",
+    "corpus", "evaluate", "load", "masking_statistics", "minimal_pairs", "overlap", "rescore", "train",
+    "train_tokenizer",
 ]  # fmt: skip
 
 

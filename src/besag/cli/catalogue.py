@@ -31,6 +31,7 @@ KINDS = {  # kind → (one of them in words, for messages; in a sentence)
     "mask": ("law of masks", "a law of masks"),
     "objective": ("objective", "an objective"),
     "kernel": ("kernel", "a kernel"),
+    "suite": ("suite", "a suite"),
 }
 
 
@@ -93,7 +94,7 @@ def find(name: str, also: tuple[str, ...] = ()) -> Entry:
     if not found:
         names = [known for one in entries() for known in (one.name, *one.aliases)]
         guess = nearest(name.partition(":")[2] or name, [*names, *also])
-        raise BesagError(f"there is no score, joint, law of masks, objective or kernel {name!r}.{guess}")
+        raise BesagError(f"there is no score, joint, law of masks, objective, kernel or suite {name!r}.{guess}")
     return found[0]
 
 

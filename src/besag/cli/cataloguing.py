@@ -27,6 +27,8 @@ def text(found: tuple[Entry, ...]) -> str:
 
 def live() -> tuple[Entry, ...]:
     """What the registries themselves say."""
+    import besag.evaluation.suites  # noqa: F401 (fills the registry)
+    from besag.evaluation.suite import SUITES
     from besag.joints import CONSTRUCTIONS
     from besag.masks import LAWS
     from besag.samplers import KERNELS
@@ -35,6 +37,7 @@ def live() -> tuple[Entry, ...]:
 
     registries: dict[str, Any] = {
         "score": METHODS, "joint": CONSTRUCTIONS, "mask": LAWS, "objective": OBJECTIVES, "kernel": KERNELS,
+        "suite": SUITES,
     }  # fmt: skip
     return tuple(
         Entry(kind, what.name, what.title, *_TOLD[kind](what), what.cite, what.aliases, options(what), _file(what))
@@ -91,7 +94,17 @@ def _kernel(what: Any) -> Told:
     return {"kernel": what.name, "title": what.title, "forward passes": what.passes}, facts
 
 
-_TOLD = {"score": _score, "joint": _joint, "mask": _mask, "objective": _objective, "kernel": _kernel}
+def _suite(what: Any) -> Told:
+    facts = {
+        "asks for": what.asked, "by": ", ".join(what.methods) or "–", "ties": what.ties,
+        "data": what.files, "folder": what.folder, "from": what.origin, "licence": what.licence, "hub": what.hub or "–",
+    }  # fmt: skip
+    return {"suite": what.name, "title": what.title, "asks for": what.asked}, facts
+
+
+_TOLD = {
+    "score": _score, "joint": _joint, "mask": _mask, "objective": _objective, "kernel": _kernel, "suite": _suite,
+}  # fmt: skip
 
 
 def _yes(so: bool) -> str:

@@ -1,4 +1,6 @@
-"""`besag eval`: how good a model is. `minimal-pairs` compares sentences; `overlap` looks for them in training text."""
+"""`besag eval`: how good a model is. Suites by their names (`suites.py`); `minimal-pairs` compares sentences of files,
+`overlap` looks for them in training text.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,7 @@ from besag.cli.config import Config
 from besag.cli.exits import INTERRUPTED, UNSCORED, guarded, say
 from besag.cli.groups import ModelsOptions, OutputOptions, PlotOptions, RunOptions, grouped
 from besag.cli.settings import MethodsOptions
+from besag.cli.suites import RUN, Suites, compare, list_suites, run
 from besag.errors import BesagError
 from besag.results.tables import shown
 
@@ -47,7 +50,11 @@ Field = Annotated[
     str, o.of_input("--field", help="Of rows: where the training text is, a name or a path as in page.text.")
 ]
 
-evaluate = typer.Typer(name="eval", help="Measure how good a model is.", no_args_is_help=True)
+_HELP = "Measure how good a model is: `besag eval NAME…` runs suites, the others are commands of their own."
+evaluate = typer.Typer(name="eval", cls=Suites, help=_HELP, no_args_is_help=True)
+evaluate.command(RUN)(run)
+evaluate.command("list")(list_suites)
+evaluate.command("compare")(compare)
 
 
 @evaluate.command("minimal-pairs")

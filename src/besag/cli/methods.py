@@ -18,6 +18,7 @@ COMMANDS = {  # where its options are said, and how they begin
     "mask": ("besag train RECIPE --set masking.law={name}", "masking.options."),
     "objective": ("besag train RECIPE --set objective.name={name}", "objective.options."),
     "kernel": ("besag sample --kernel {name}", ""),
+    "suite": ("besag eval {name}", ""),
 }
 
 

@@ -99,7 +99,7 @@ def _read(
     names = partial(_header, wanted=tuple(wanted.values()), said=header, path=path)
     with suppress(NoRows):
         for row in read(path, format_of(path, "tsv"), header=names, lenient=lenient):
-            found.append(_pair(row, stem, wanted, lenient))
+            found.append(pair_of(row, stem, wanted, lenient))
             if len(found) == limit:
                 break
             if len(found) > MOST:
@@ -126,8 +126,9 @@ def _header(cells: list[str], wanted: Sequence[str], said: bool | None, path: st
     )
 
 
-def _pair(row: Row, stem: str, wanted: Mapping[str, str], lenient: bool) -> MinimalPair:
-    fields, where = row.values, row.where
+def pair_of(row: Row, stem: str, wanted: Mapping[str, str] | None = None, lenient: bool = True) -> MinimalPair:
+    """The pair that a row says; `wanted` names its columns, where they are not called as above."""
+    fields, where, wanted = row.values, row.where, wanted or {}
     if isinstance(fields, str):
         raise BesagError(f"{where} is JSON, but no object: {quoted(fields[:40])}")
     known: dict[str, list[str]] = {}

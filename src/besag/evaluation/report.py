@@ -1,0 +1,144 @@
+"""Results as one HTML page: nothing is fetched, and light and dark screens both work. Knows evaluations, no suite."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from besag.evaluation.evaluation import Evaluation, Part, cells, in_groups
+from besag.evaluation.figures import Figure
+from besag.results.grid import written
+
+COLOURS = ("#e24826", "#2f7ed8", "#2a9d5c", "#a259d9", "#d99a00", "#5b6770", "#c2185b", "#00838f")
+LEFT, WIDE, LINE = 260, 460, 22  # of a chart, in pixels: names, the axis, the height of a group
+STYLE = """
+:root{color-scheme:light dark;--ink:#1c1c1c;--soft:#767676;--rule:#d8d8d8;--page:#fff}
+@media(prefers-color-scheme:dark){:root{--ink:#e8e8e8;--soft:#a0a0a0;--rule:#3c3c3c;--page:#161616}}
+body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:62rem;margin:2rem auto;padding:0 1rem}
+h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2.5rem}p,li{max-width:48rem}small,.soft{color:var(--soft)}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.8rem 0}td,th{padding:.15rem .7rem;text-align:right;
+border-bottom:1px solid var(--rule)}td:nth-child(-n+3),th:nth-child(-n+3){text-align:left}
+svg text{fill:var(--ink);font:12px system-ui,sans-serif}svg .rule{stroke:var(--rule)}svg .soft{fill:var(--soft)}
+"""  # noqa: E501 (a style sheet)
+HEAD = ("model", "figure", "of", "value", "se", "95 %", "n", "ties")
+
+
+def page(found: Sequence[Evaluation], settings: Mapping[str, Any]) -> str:
+    """The whole page."""
+    names = ", ".join(one.suite.name for one in found)
+    about = "".join(f"<li>{written(f'{name}: {value}')}</li>" for name, value in settings.items())
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{written(names)}</title>'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<style>{STYLE}</style></head>\n<body><h1>{written(names)}</h1>\n"
+        f"{''.join(map(_section, found))}<h2>The run</h2><ul>{about}</ul></body></html>\n"
+    )
+
+
+def _section(one: Evaluation) -> str:
+    suite = one.suite
+    heads = [(part, part.figures[0]) for part in one.parts if part.figures]
+    missing = [
+        f"<li>{written(part.label)}: {count:,} without numbers, in no figure: {written(status.sentence)}</li>"
+        for part in one.parts for status, count in part.unscored.items()
+    ]  # fmt: skip
+    every = [(part, figure) for part in one.parts for figure in part.figures]
+    told = {figure.name: f"{figure.meaning}. {figure.direction}; standard error: {figure.error}" for _, figure in every}
+    meanings = "".join(f"<li><b>{written(name)}</b>: {written(text)}</li>" for name, text in told.items())
+    return (
+        f"<h2>{written(suite.name)}</h2><p>{written(suite.title)}<br><small>{written(_sources(one))}</small></p>\n"
+        f"{_table(heads)}{_chart(one)}<ul>{meanings}{''.join(missing)}</ul>"
+        f"<details><summary>all figures ({len(every):,})</summary>{_table(every)}</details>\n"
+    )
+
+
+def _sources(one: Evaluation) -> str:
+    suite = one.suite
+    cite = f"cite {', '.join(suite.cite)} · " if suite.cite else ""
+    return f"{cite}data: {suite.origin} ({suite.licence}) · {suite.ties}"
+
+
+def _table(every: Sequence[tuple[Part, Figure]]) -> str:
+    head = "".join(f"<th>{name}</th>" for name in HEAD)
+    lines = "".join(f"<tr>{''.join(f'<td>{written(cell)}</td>' for cell in _line(*one))}</tr>" for one in every)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+
+
+def _line(part: Part, one: Figure) -> tuple[str, ...]:
+    value, se, ties = cells(one)
+    low, high = one.interval
+    digits = 1 if one.unit == "%" else 3
+    interval = "–" if math.isnan(low) else f"{low:.{digits}f} to {high:.{digits}f}"
+    return part.label, one.name, one.group or "all", value, se, interval, f"{one.n:,}", ties
+
+
+# ---- the chart
+
+
+def _chart(one: Evaluation) -> str:
+    """The headline of each group as a dot with its interval, a colour for each part; dotted lines for all items."""
+    parts = [part for part in one.parts if part.figures and not math.isnan(part.figures[0].value)]
+    if not parts:
+        return ""
+    groups = list(dict.fromkeys(figure.group for part in parts for figure in in_groups(part))) or [""]
+    shown = [(part, in_groups(part) or part.figures[:1]) for part in parts]
+    ends = [end for _, figures in shown for figure in figures for end in (*figure.interval, figure.value)]
+    ends += [part.figures[0].value for part in parts] + [part.figures[0].chance for part in parts]
+    finite = [end for end in ends if math.isfinite(end)]
+    low, high = (0.0, 100.0) if parts[0].figures[0].unit == "%" else _rounded(min(finite), max(finite))
+    at = lambda value: LEFT + WIDE * min(1.05, max(-0.05, (value - low) / (high - low)))  # noqa: E731
+    bottom = 20 + LINE * len(groups)
+    drawn = [
+        _ruler(low, high, bottom), *(_name(group or "all items", place) for place, group in enumerate(groups)),
+        *(_whole(part, number, at, bottom) for number, part in enumerate(parts)),
+        *(_dot(figure, groups.index(figure.group), number, len(parts), at) for number, (_, figures) in enumerate(shown)
+          for figure in figures),
+    ]  # fmt: skip
+    height = bottom + 36 + 18 * len(parts)
+    return (
+        f'<svg viewBox="0 0 {LEFT + WIDE + 40} {height}" width="{LEFT + WIDE + 40}" role="img">{"".join(drawn)}</svg>'
+    )
+
+
+def _rounded(low: float, high: float) -> tuple[float, float]:
+    """Ends of an axis a little beyond the numbers, and never equal."""
+    room = (high - low) * 0.05 or max(abs(high), 1.0) * 0.05
+    return low - room, high + room
+
+
+def _ruler(low: float, high: float, bottom: int) -> str:
+    marks = [low + (high - low) * part / 4 for part in range(5)]
+    return "".join(
+        f'<line class="rule" x1="{LEFT + WIDE * place / 4}" x2="{LEFT + WIDE * place / 4}" y1="10" y2="{bottom}"/>'
+        f'<text class="soft" x="{LEFT + WIDE * place / 4}" y="{bottom + 16}" text-anchor="middle">{mark:.4g}</text>'
+        for place, mark in enumerate(marks)
+    )
+
+
+def _name(group: str, place: int) -> str:
+    short = group if len(group) <= 40 else f"{group[:39]}…"
+    return f'<text x="{LEFT - 10}" y="{24 + LINE * place}" text-anchor="end">{written(short)}</text>'
+
+
+def _whole(part: Part, number: int, at: Any, bottom: int) -> str:
+    x, colour = at(part.figures[0].value), COLOURS[number % len(COLOURS)]
+    y = bottom + 36 + 18 * number
+    return (
+        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="10" y2="{bottom}" stroke="{colour}" stroke-dasharray="3 3"/>'
+        f'<circle cx="{LEFT}" cy="{y - 4}" r="4" fill="{colour}"/>'
+        f'<text x="{LEFT + 12}" y="{y}">{written(part.label)}</text>'
+    )
+
+
+def _dot(one: Figure, place: int, number: int, parts: int, at: Any) -> str:
+    if math.isnan(one.value):
+        return ""
+    y = 20 + LINE * place + (number - (parts - 1) / 2) * min(6.0, 14.0 / parts)
+    low, high = one.interval
+    colour, x = COLOURS[number % len(COLOURS)], at(one.value)
+    bar = "" if math.isnan(low) else (
+        f'<line x1="{at(low):.1f}" x2="{at(high):.1f}" y1="{y:.1f}" y2="{y:.1f}" stroke="{colour}" stroke-width="1.5"/>'
+    )  # fmt: skip
+    hint = f"<title>{written(f'{one.group or one.name}: {one.value:.4g}, n = {one.n:,}')}</title>"
+    return f'{bar}<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}">{hint}</circle>'

@@ -1,0 +1,108 @@
+"""Results in a folder, and back. Figures are made from the rows, so a folder that is read again says the same.
+
+| file | what it holds |
+|---|---|
+| `items.jsonl` | a row for each item of each part (suite, model, method), as they were judged |
+| `figures.tsv` | every figure with n, standard error, interval, ties and direction |
+| `run.json` | which suites with which options, models, methods; the version of besag |
+| `report.html` | all of it on one page that needs nothing else |
+
+`run.json` is written last but for the page, so a folder that has it is whole. Knows files, and nothing of models.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from besag.errors import BesagError, quoted
+from besag.evaluation.evaluation import Evaluation, Part
+from besag.evaluation.suite import suite
+from besag.files.lines import lines_of
+from besag.files.rows import parsed
+from besag.files.whole import write_whole
+from besag.files.writing import write_rows
+from besag.registry import options
+from besag.results.data import INFINITE, json_ready
+
+ITEMS, FIGURES, RUN, REPORT = "items.jsonl", "figures.tsv", "run.json", "report.html"
+KIND = "besag evaluation"
+NAMED = ("suite", "model", "method")  # what says which part a row belongs to
+
+
+def plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as it will be read back: what no JSON can say is what `revived` makes of it."""
+    return {name: revived(value) for name, value in json_ready(row).items()}
+
+
+def revived(value: Any) -> Any:
+    """What `json_ready` wrote: null is nan, and "Infinity" a number."""
+    if isinstance(value, list):
+        return [revived(one) for one in value]
+    if isinstance(value, dict):
+        return {name: revived(one) for name, one in value.items()}
+    return math.nan if value is None else INFINITE.get(value, value) if isinstance(value, str) else value
+
+
+def write(folder: str | os.PathLike[str], found: Sequence[Evaluation], settings: Mapping[str, Any]) -> None:
+    """Everything but the items, which were written as they came."""
+    from besag.evaluation.report import page
+
+    place = Path(folder)
+    write_rows(place / FIGURES, [{**row, "ties": "" if row["ties"] is None else row["ties"]}
+                                 for one in found for row in one.table()])  # fmt: skip
+    write_whole(place / REPORT, page(found, settings))
+    suites = {one.suite.name: {option.name: getattr(one.suite, option.name) for option in options(type(one.suite))}
+              for one in found}  # fmt: skip
+    parts = [
+        {"suite": one.suite.name, "model": part.model, "method": part.method, "dtype": part.dtype,
+         "items": len(part.rows)}
+        for one in found for part in one.parts
+    ]  # fmt: skip
+    note = {"kind": KIND, **settings, "suites": suites, "parts": parts}
+    write_whole(place / RUN, json.dumps(json_ready(note), indent=1, ensure_ascii=False) + "\n")
+
+
+def read(folder: str | os.PathLike[str]) -> list[Evaluation]:
+    """What a folder holds, a suite each."""
+    place = Path(folder)
+    note = _note(place)
+    rows: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for number, line in lines_of(str(place / ITEMS)):
+        row = revived(parsed(line, f"{place / ITEMS}, line {number}"))
+        rows.setdefault(tuple(str(row.get(name)) for name in NAMED), []).append(row)
+    found = []
+    for name, chosen in note["suites"].items():
+        one = suite(name, **{key: tuple(value) if isinstance(value, list) else value for key, value in chosen.items()})
+        own = [part for part in note["parts"] if part["suite"] == name]
+        parts = [Part(one, part["model"], part["method"], part["dtype"],
+                      rows.get(tuple(part[key] for key in NAMED), [])) for part in own]  # fmt: skip
+        for part, said in zip(parts, own, strict=True):
+            if len(part.rows) != said["items"]:
+                raise BesagError(
+                    f"{str(place)!r} should hold {said['items']:,} items of {name!r} by {part.label}, and {ITEMS} has "
+                    f"{len(part.rows):,}: was it changed?"
+                )
+        found.append(Evaluation(one, tuple(parts)))
+    return found
+
+
+def _note(place: Path) -> dict[str, Any]:
+    if not place.is_dir():
+        raise BesagError(f"no such folder: {quoted(str(place))}. Results are what `besag eval NAME -o FOLDER` writes")
+    if (place / f"{ITEMS}.progress").exists():
+        raise BesagError(f"{str(place)!r} is not finished: go on with the command that began it, and --resume")
+    try:
+        note = json.loads((place / RUN).read_text(encoding="utf-8"))
+        if note["kind"] != KIND or not {"suites", "parts"} <= note.keys():
+            raise ValueError("it is none of an evaluation")
+    except (OSError, ValueError, KeyError, TypeError) as failure:
+        raise BesagError(
+            f"{str(place)!r} holds no results: {RUN} cannot be read ({failure}). They are what `besag eval NAME -o "
+            "FOLDER` writes"
+        ) from failure
+    return dict(note)
