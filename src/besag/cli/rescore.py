@@ -180,6 +180,9 @@ def _show(result: Rescoring, out: ResultOptions) -> None:
         write_rows(out.report, rows)
     PlotOptions(plot=out.plot, force=True).save(result)
     shape = choose_format(None, None)
+    if shape == "table" and out.per == "system":
+        print(result)
+        return
     table = writer(shape, None, False)
     for row in rows:
         table.write(row, {})

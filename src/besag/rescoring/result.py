@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Per = Literal["system", "utterance", "weight"]
+FEW = 50  # utterances, below which a mean of differences is hardly normal
 PER: tuple[Per, ...] = ("system", "utterance", "weight")
 
 
@@ -188,6 +189,7 @@ class Rescoring(Presented):
         return [
             f"{self.metric.name.upper()} in per cent of {counted(len(self), 'utterance')}",
             f"p: {test} against the first pass, two-sided; Holm over {counted(len(self.systems), 'system')}",
+            *(["few utterances: p is rough"] if len(self) < FEW else []),
             "low, high: 95 % of the difference by the paired bootstrap over utterances",
         ]
 
