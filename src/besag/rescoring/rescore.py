@@ -59,22 +59,14 @@ def rescore(
     methods: str | Method | Sequence[str | Method] = "pll",
     *,
     weight: float | Sequence[float] | None = None,
-    dev: str | Path | Sequence[NBest] | None = None,
-    dev_ref: str | Path | None = None,
+    dev: str | Path | Sequence[NBest] | None = None, dev_ref: str | Path | None = None,
     folds: Literal["speaker"] | Sequence[str] | None = None,
-    tune: bool = False,
-    combine: bool = False,
-    metric: MetricName = "wer",
-    length: Length = "none",
-    alpha: float = 1.0,
-    casing: Casing = "keep",
-    full_stop: bool = False,
-    format: Format | None = None,
-    missing_scores: MissingScores = "refuse",
-    scores: str | Path | None = None,
-    resamples: int = 2000,
-    seed: int = 0,
-) -> Rescoring:
+    tune: bool = False, combine: bool = False, metric: MetricName = "wer",
+    length: Length = "none", alpha: float = 1.0,
+    casing: Casing = "keep", full_stop: bool = False,
+    format: Format | None = None, missing_scores: MissingScores = "refuse", scores: str | Path | None = None,
+    resamples: int = 2000, seed: int = 0,
+) -> Rescoring:  # fmt: skip
     """Rank the hypotheses of another system anew: its score plus λ times a language model's.
 
     Args:
