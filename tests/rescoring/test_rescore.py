@@ -154,12 +154,20 @@ def test_scores_are_asked_for_once(lm, tmp_path, monkeypatch) -> None:
         ({"weight": 1.0, "methods": "pl"}, "pll"),
         ({"weight": 1.0, "ref": "refs"}, "lists have their own"),
         ({"weight": 1.0, "alpha": -1.0}, "alpha=-1.0"),
+        ({"weight": 1.0, "resamples": 0}, "resamples=0"),
+        ({"weight": 1.0, "seed": -1}, "seed=-1"),
+        ({"weight": 1.0, "scores": "\0"}, "no file can be called so"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(options, said, lm) -> None:
     with pytest.raises(BesagError) as refused:
         rescore(lm, LISTS, **options)
     assert said in str(refused.value)
+
+
+def test_what_is_no_model_is_refused() -> None:
+    with pytest.raises(BesagError, match="give a LanguageModel, or a list of them"):
+        rescore([None], LISTS, weight=0.5)
 
 
 def test_lists_that_cannot_be_judged_are_refused(lm) -> None:

@@ -35,6 +35,8 @@ class NBest:
 def sound(lists: Iterable[NBest], name: str) -> list[NBest]:
     """The lists, or what is wrong with them: none at all, an id twice, no hypotheses, a score that is no number."""
     found = list(lists)
+    if not all(isinstance(one, NBest) for one in found):
+        raise BesagError(f"{name}={quoted(lists)}: give a file, a folder, or NBest lists")
     if not found:
         raise BesagError(f"{name} is empty: there is nothing to rescore")
     seen: set[str] = set()

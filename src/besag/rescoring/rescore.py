@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from besag.arrays import Floats, Ints
-from besag.checks import checked, number
+from besag.checks import array, checked, number, whole_number
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.rescoring import ledger
@@ -29,6 +29,8 @@ from besag.scores import Method
 from besag.scores import method as method_named
 
 COMBINED = "combined"
+MOST_DRAWS = 10**5  # of the bootstrap
+LONGEST_NAME = 255  # bytes of a file's name
 
 
 @runtime_checkable
@@ -101,9 +103,11 @@ def rescore(
         >>> found.reranked()[0].hypotheses[0].text
         'the cats sleep'
     """
+    whole_number(resamples, "resamples", most=MOST_DRAWS)
+    whole_number(seed, "seed", least=0)
     reading = Reading(
         casing, full_stop, length, number(alpha, "alpha", least=0.0), missing_scores,
-        None if scores is None else os.fspath(scores),
+        None if scores is None else file_name(scores, "scores"),
     )  # fmt: skip
     return run(
         scorers_of(model, methods), reading, _lists(nbest, ref, format), metric, weight,
@@ -156,7 +160,9 @@ def scorers_of(model: Any, methods: str | Method | Sequence[str | Method]) -> li
     wanted = [methods] if isinstance(methods, str | Method) else list(methods)
     if not models or not wanted:
         raise BesagError("rescoring needs a model and a method")
-    engines = [one if isinstance(one, Engine) else one.engine for one in models]
+    engines = [one if isinstance(one, Engine) else getattr(one, "engine", None) for one in models]
+    if not all(isinstance(engine, Engine) for engine in engines):
+        raise BesagError(f"model={quoted(model)}: give a LanguageModel, or a list of them")
     chosen = [one if isinstance(one, Method) else method_named(one) for one in wanted]
     found = []
     for place, engine in enumerate(engines):
@@ -174,10 +180,23 @@ def _lists(nbest: str | Path | Sequence[NBest], ref: str | Path | None, format: 
         if ref is not None:
             raise BesagError("ref is a file of references; lists have their own")
         return sound(nbest, "nbest")
-    lists, found = read_nbest(nbest, format)
+    lists, found = read_nbest(file_name(nbest, "nbest"), format)
     if ref is None:
         return lists
-    return referred(lists, read_references(ref, lists, found), os.fspath(nbest), os.fspath(ref))
+    told = read_references(file_name(ref, "ref"), lists, found)
+    return referred(lists, told, os.fspath(nbest), os.fspath(ref))
+
+
+def file_name(path: str | os.PathLike[str], name: str) -> str:
+    """A path that a file can have."""
+    found = os.fspath(path)
+    try:
+        fits = max(len(os.fsencode(part)) for part in found.split(os.sep)) <= LONGEST_NAME and "\0" not in found
+    except UnicodeEncodeError:
+        fits = False
+    if not fits or not found:
+        raise BesagError(f"{name}={quoted(found)}: no file can be called so")
+    return found
 
 
 def refuse(weight: Any, dev: Any, folds: Any, tune: bool, scorers: int) -> None:
@@ -187,9 +206,10 @@ def refuse(weight: Any, dev: Any, folds: Any, tune: bool, scorers: int) -> None:
     if len(ways) != 1:
         said = f"{' and '.join(ways)} are" if ways else "none is"
         raise BesagError(f"λ comes from one of weight, dev, folds and tune, and {said} given")
-    for one in np.atleast_1d(np.asarray(weight if weight is not None else 0.0, np.float64)):
-        number(float(one), "weight", least=0.0)
-    if weight is not None and np.ndim(weight) and len(weight) != scorers:
+    given = array(0.0 if weight is None else weight, "weight")
+    for one in given.ravel().tolist():
+        number(one, "weight", least=0.0)
+    if given.ndim and given.shape != (scorers,):
         raise BesagError(f"weight={quoted(weight)}: {scorers} systems need one weight, or {scorers}")
 
 
