@@ -77,3 +77,11 @@ def test_a_file_of_something_else_is_refused_and_left_as_it_is(scorers, tmp_path
     path.write_bytes(b"\xff\xfe\n")
     with pytest.raises(BesagError, match="is not UTF-8"):
         scores(scorers, TEXTS, str(path))
+
+
+def test_two_models_of_one_name_are_not_mixed(scorers, tmp_path) -> None:
+    other = scorers_of(besag.load(besag.Table([[0.1, 0.4], [0.3, 0.2]], symbols=["a", "b"])), "chain")
+    with pytest.raises(BesagError, match="two models are called 'table'"):
+        scores([scorers[0], *other], TEXTS, str(tmp_path / "scores.jsonl"))
+    apart = scores([scorers[0], *other], ["a a"])
+    assert apart[0]["a a"].total != apart[1]["a a"].total

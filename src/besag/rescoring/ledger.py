@@ -58,6 +58,12 @@ def scores(
     wanted = list(dict.fromkeys(texts))
     if path is None:
         return [dict(_made(scorer, wanted)) for scorer in scorers]
+    keys = [scorer.key for scorer in scorers]
+    twice = next((key for key in keys if keys.count(key) > 1), None)
+    if twice is not None:
+        raise BesagError(
+            f"two models are called {quoted(twice[0])}: in one --scores their scores could not be told apart"
+        )
     check_output(path, True, "--scores")
     with ExitStack() as stack:
         stack.enter_context(Claim(path, "choose another --scores"))

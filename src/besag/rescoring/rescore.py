@@ -160,8 +160,9 @@ def scorers_of(model: Any, methods: str | Method | Sequence[str | Method]) -> li
     wanted = [methods] if isinstance(methods, str | Method) else list(methods)
     if not models or not wanted:
         raise BesagError("rescoring needs a model and a method")
-    engines = [one if isinstance(one, Engine) else getattr(one, "engine", None) for one in models]
-    if not all(isinstance(engine, Engine) for engine in engines):
+    asked = [getattr(one, "engine", one) for one in models]
+    engines = [one for one in asked if isinstance(one, Engine)]
+    if len(engines) < len(models):
         raise BesagError(f"model={quoted(model)}: give a LanguageModel, or a list of them")
     chosen = [one if isinstance(one, Method) else method_named(one) for one in wanted]
     found = []
