@@ -24,7 +24,7 @@ from besag.training.objectives.mlm import MLM
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")]
 
 TEXTS = ["The cats sleep on the mat.", "The traveller's souvenir didn't sleep!", "Dogs bark", "A man is at the casino."]
-FAMILIES = ("bert", "roberta", "modernbert", "deberta-v2")
+FAMILIES = ("bert", "roberta", "modernbert", "deberta-v2", "besag")
 MASKED = "the [MASK] [MASK] on the [MASK]"
 
 
@@ -114,7 +114,7 @@ def test_nan_is_told_and_the_device_lives_on() -> None:
 
 
 @pytest.mark.parametrize("ragged", [False, True])
-@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert", "besag"])
 def test_a_loss_and_its_gradient(family: str, ragged: bool) -> None:
     batch = examples.batch(family=family)
     gradients, losses = [], []

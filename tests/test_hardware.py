@@ -84,7 +84,7 @@ def test_auto_dtype_follows_the_device():
         assert choose_dtype(None, device) == choose_dtype("auto", device) == torch.float32
 
 
-@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("name", [name for name in DTYPES if name != "int8"])
 def test_every_name_means_its_dtype_on_cuda(name):
     assert choose_dtype(name, "cuda:0") == DTYPES[name] == choose_dtype(DTYPES[name], "cuda:0")
 
@@ -154,6 +154,32 @@ def test_a_child_that_lives_means_no_warning_and_is_asked_once(monkeypatch):
         assert [choose_dtype("bf16", "cpu"), choose_dtype(torch.bfloat16, "cpu")] == [torch.bfloat16] * 2
         assert choose_dtype("fp16", "cpu") == torch.float16
     assert [command[-1] for command in children] == ["bfloat16", "float16"]
+
+
+def test_eight_bit_products_are_tried_in_a_child(monkeypatch):
+    """One that dies may live without AMX, and then it is said how; one that is wrong is not tried again."""
+    asked: list[str] = []
+
+    def run(command, *, env, **_):
+        asked.append(env.get(hardware.CPU_ISA, ""))
+        return subprocess.CompletedProcess(command, -4 if not asked[-1] else 0, "", "")
+
+    monkeypatch.delenv(hardware.CPU_ISA, raising=False)
+    monkeypatch.setattr(subprocess, "run", run)
+    hardware.eight_bit_failure.cache_clear()
+    try:
+        said = hardware.eight_bit_failure()
+        assert "killed by signal 4" in said
+        assert f"{hardware.CPU_ISA}={hardware.WITHOUT_AMX}" in said
+        assert asked == ["", hardware.WITHOUT_AMX]
+        assert hardware.eight_bit_failure() == said
+        hardware.eight_bit_failure.cache_clear()
+        wrong = subprocess.CompletedProcess([], 1, "", "AssertionError: overflow")
+        monkeypatch.setattr(subprocess, "run", lambda *_, **__: asked.append("again") or wrong)
+        assert hardware.eight_bit_failure() == "a trial in a child process failed: AssertionError: overflow"
+        assert asked[2:] == ["again"]
+    finally:
+        hardware.eight_bit_failure.cache_clear()
 
 
 def test_only_torch_is_imported():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,11 @@ from besag.training.recipe.values import as_table
 from besag.training.run import logs
 
 CHANGES = {"evaluation.sentences": 10, "schedule.steps": 4, "masking.rate": 0.4}
+ALONE = """
+import sys, besag
+assert "besag.family" not in sys.modules
+print(besag.load(sys.argv[1], device="cpu").score("The dog sees the cat.").total)
+"""
 SETS = ["evaluation.sentences=10", "schedule.steps=4", "masking.rate=0.4"]
 
 
@@ -50,6 +57,29 @@ def test_the_command_trains_the_same(recipe: Path, trained: besag.TrainingResult
     assert weights(folder) == weights(trained.folder)
     cards = [(one / "model" / "README.md").read_text(encoding="utf-8") for one in (folder, trained.folder)]
     assert all("command: `besag train recipe.toml --set evaluation.sentences=10" in card for card in cards)
+
+
+def test_a_network_of_besags_own_family_learns_and_is_found_again(recipe: Path) -> None:
+    config = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+    model = {f"model.config.{name}": value for name, value in config.items()}
+    trained = besag.train(
+        recipe,
+        {"model.config": {}, **model, "model.family": "besag", "optimizer.name": "muon", "schedule.steps": 25},
+        output=recipe.parent / "own",
+        quiet=True,
+    )
+    losses = [row["loss"] for row in logs.read(trained.folder) if "loss" in row]
+    assert sum(losses[-3:]) < 0.9 * sum(losses[:3])
+    said = subprocess.run(
+        [sys.executable, "-c", ALONE, str(trained.model)], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert said.returncode == 0, said.stderr
+    own = besag.load(trained.model, device="cpu")
+    assert float(said.stdout) == pytest.approx(own.score("The dog sees the cat.").total, abs=1e-4)
+    assert "`BesagForMaskedLM`" in (trained.model / "README.md").read_text(encoding="utf-8")
+    weights = dict(own.model.named_parameters())
+    assert weights["model.layers.0.attn.gate.weight"].any()
+    assert weights["model.mixes.1.weight"].tolist() != [0.0, 0.0, 1.0]
 
 
 def test_what_was_trained_can_be_loaded(trained: besag.TrainingResult) -> None:

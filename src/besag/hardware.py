@@ -34,6 +34,7 @@ DTYPES = {
     "float64": torch.float64,
     "fp64": torch.float64,
     "double": torch.float64,
+    "int8": torch.int8,
 }
 LOW_PRECISION = (torch.bfloat16, torch.float16)
 
@@ -64,6 +65,24 @@ for size in (8, 64, 512):
         answer = layer(square @ square)
     assert bool(torch.isfinite(answer).all())
 """
+
+# Products of 8-bit numbers may also be wrong: without VNNI they are added in pairs to 16 bits, which overflow.
+EIGHT_BIT_TRIAL = """
+import torch
+for rows, inner, outer in ((1, 8, 8), (3, 40, 72), (64, 256, 256), (512, 768, 768)):
+    whole = torch.randint(0, 256, (rows, inner), dtype=torch.uint8)
+    weight = torch.randint(-127, 128, (outer, inner), dtype=torch.int8)
+    whole[0], weight[0], weight[1] = 255, 127, -127
+    packed = torch.ops.onednn.qlinear_prepack(weight, None)
+    ones, zeros = torch.ones(outer), torch.zeros(outer, dtype=torch.int64)
+    found = torch.ops.onednn.qlinear_pointwise(
+        whole, 1.0, 0, packed, ones, zeros, None, 1.0, 0, torch.float32, "none", [], ""
+    )
+    exact = whole.double() @ weight.double().T
+    assert bool(((found.double() - exact).abs() <= 1e-6 * exact.abs()).all()), "products of 8-bit numbers overflow"
+"""
+KILLED = "was killed by signal"
+CPU_ISA, WITHOUT_AMX = "ONEDNN_MAX_CPU_ISA", "AVX512_CORE_VNNI"  # a setting of oneDNN: what it may use
 
 
 def choose_device(device: str | torch.device | None = None) -> torch.device:
@@ -100,16 +119,22 @@ def choose_dtype(dtype: str | torch.dtype | None, device: str | torch.device) ->
 
     A low precision that this processor cannot compute in is answered with a warning and float32.
     """
-    on_cpu = torch.device(device).type == "cpu"
+    kind = torch.device(device).type
+    on_cpu = kind == "cpu"
     asked = "auto" if dtype is None else str(dtype).strip().lower().removeprefix("torch.")
     if asked == "auto":
-        return torch.bfloat16 if torch.device(device).type == "cuda" else torch.float32
+        return torch.bfloat16 if kind == "cuda" else torch.float32
     if asked not in DTYPES:
         raise BesagError(
             f"{str(dtype)!r} is not a precision besag knows: it knows auto, {', '.join(DTYPES)}."
             f"{nearest(asked, ['auto', *DTYPES])}"
         )
     chosen = DTYPES[asked]
+    if chosen is torch.int8 and not on_cpu:
+        raise BesagError(
+            f"{asked!r} was asked for on {kind}, and products of 8-bit numbers run on a CPU only: say 'bfloat16' or "
+            f"'float32', as which weights that are stored in eight bits are loaded, too"
+        )
     if on_cpu and chosen in LOW_PRECISION and (failure := cpu_failure(chosen)):
         warnings.warn(
             f"{asked!r} was asked for, but this processor cannot compute in it ({failure}): float32 is used instead",
@@ -211,15 +236,32 @@ def few_threads(parameters: int) -> Iterator[None]:
 @cache
 def cpu_failure(dtype: torch.dtype) -> str:
     """Why this processor cannot multiply matrices in `dtype`, or "" if it can. Tried once, in a child process."""
-    command = [sys.executable, "-c", TRIAL, str(dtype).removeprefix("torch.")]
+    return _trial(TRIAL, str(dtype).removeprefix("torch."))
+
+
+@cache
+def eight_bit_failure() -> str:
+    """Why this processor cannot multiply 8-bit numbers exactly, or "" if it can. Tried once, in a child process."""
+    failure = _trial(EIGHT_BIT_TRIAL)
+    if KILLED in failure and CPU_ISA not in os.environ and not _trial(EIGHT_BIT_TRIAL, **{CPU_ISA: WITHOUT_AMX}):
+        failure += f"; it can where {CPU_ISA}={WITHOUT_AMX} stands in the environment from the start"
+    return failure
+
+
+def _trial(program: str, *arguments: str, **environment: str) -> str:
+    """Why a program fails in a child process, or "" if it does not."""
+    command = [sys.executable, "-c", program, *arguments]
     try:
-        trial = subprocess.run(command, capture_output=True, text=True, timeout=TRIAL_SECONDS, check=False)
+        trial = subprocess.run(
+            command, capture_output=True, text=True, timeout=TRIAL_SECONDS, check=False,
+            env={**os.environ, **environment},
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         return f"a small trial in a child process took more than {TRIAL_SECONDS:g} seconds"
     except OSError as problem:
         return f"no child process could be started to try it: {problem}"
     if trial.returncode < 0:
-        return f"a trial in a child process was killed by signal {-trial.returncode}"
+        return f"a trial in a child process {KILLED} {-trial.returncode}"
     if trial.returncode > 0:
         complaint = trial.stderr.strip().splitlines() or ["it said nothing"]
         return f"a trial in a child process failed: {complaint[-1]}"

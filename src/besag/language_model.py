@@ -64,7 +64,8 @@ def load(
         model: what to load; nothing: the small English model that ships with besag.
         tokenizer: another tokenizer than the model's own.
         device: "cpu", "cuda", "cuda:1", "mps"; if not given, the fastest there is.
-        dtype: "float32", "bfloat16", "float16"; if not given, float32.
+        dtype: "float32", "bfloat16", "float16"; on a CPU "int8", products of 8-bit numbers; if not given, bfloat16 on
+            CUDA and float32 elsewhere.
         revision: of a model on the hub.
         allow_pickle: load weights that are no safetensors files. Such files can run code: only from whom you trust.
         compile: spend some ten seconds on CUDA to run large batches faster, those of ModernBERT twice as fast.

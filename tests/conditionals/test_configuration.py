@@ -125,7 +125,7 @@ def test_quantised_weights_are_refused(folder):
     [
         ({"num_hidden_layers": 20_000}, "num_hidden_layers=20000, where besag takes 0 to 1,000"),
         ({"num_hidden_layers": -3}, "num_hidden_layers=-3"),
-        ({"num_hidden_layers": 1}, "asks for fewer layers than there are"),
+        ({"num_hidden_layers": 1}, "asks for fewer layers or parts than there are"),
         ({"num_attention_heads": 10**9}, "num_attention_heads=1000000000"),
         ({"vocab_size": 10**9}, "asks for 3"),
         ({"vocab_size": 10**18}, "cannot be built"),

@@ -24,7 +24,7 @@ from besag.conditionals.network import gap
 from besag.conditionals.transformer import Transformer
 from besag.errors import BesagError
 
-ROUND_TRIPS = ("bert", "roberta", "albert", "modernbert", "esm", "deberta-v2", "electra")
+ROUND_TRIPS = ("bert", "roberta", "albert", "modernbert", "esm", "deberta-v2", "electra", "besag")
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +94,17 @@ def test_a_folder_says_what_the_network_that_was_saved_says(family, tmp_path):
     assert isinstance(who, Transformer)
     assert (who.name, who.dtype, who.device) == (str(tmp_path), torch.float32, torch.device("cpu"))
     assert gap(answers(who), answers(Transformer(model, vocabulary(family)))) < 1e-5
+
+
+@pytest.mark.parametrize("part", ["gate", "layer_weights"])
+def test_a_config_that_switches_a_stored_part_off_is_refused(part, tmp_path):
+    said = refusal(edit(saved("besag", tmp_path), **{part: False}))
+    assert "stored weights out" in said
+    assert "fewer layers or parts than there are" in said
+
+
+def test_a_part_that_is_not_stored_is_not_made_up(tmp_path):
+    assert "lacks 2 weights" in refusal(drop_weights(saved("besag", tmp_path), "mixes.0.weight", "0.attn.gate.bias"))
 
 
 def test_a_causal_folder(tmp_path):

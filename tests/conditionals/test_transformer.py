@@ -259,6 +259,7 @@ def given_to_the_base_model(who: Transformer, asked: Questions) -> set[str]:
     [
         ("bert", {"input_ids"}),
         ("modernbert", {"input_ids"}),
+        ("besag", {"input_ids"}),
         ("roberta", {"input_ids"}),
         ("mpnet", {"input_ids"}),
         ("xlm", {"input_ids", "attention_mask"}),
@@ -307,6 +308,7 @@ def test_a_pad_row_that_the_tokenizer_does_not_know_of():
         ("bert", {}, 40),
         ("deberta-v2", {}, 40),
         ("modernbert", {}, 40),
+        ("besag", {}, 40),
         ("esm", {}, 40),
         ("esm", {"position_embedding_type": "absolute"}, 38),
         ("roberta", {}, 38),
@@ -416,7 +418,7 @@ def fresh_compiler():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["bert", "modernbert"])
+@pytest.mark.parametrize("family", ["bert", "modernbert", "besag"])
 @pytest.mark.usefixtures("fresh_compiler")
 def test_compiled_layers_say_the_same_for_all_shapes(family):
     plain, compiled = (Transformer(tiny(family), vocabulary(family)) for _ in range(2))
@@ -427,6 +429,24 @@ def test_compiled_layers_say_the_same_for_all_shapes(family):
         questions = Questions(ids=ids, row=torch.arange(shape[0]), place=torch.full((shape[0],), 2))
         with torch.inference_mode():
             torch.testing.assert_close(compiled.rows(questions), plain.rows(questions), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+def test_a_sum_over_layers_is_compiled_in_each_however_many_there_are():
+    """torch by itself gives up after eight."""
+    graphs = []
+
+    def counting(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    plain, compiled = (Transformer(tiny("besag", num_hidden_layers=12), vocabulary("besag")) for _ in range(2))
+    compiled.compile(backend=counting)
+    sums = [graph for graph in graphs if "addcmul_" in graph.code and "linear" not in graph.code]
+    assert sorted(graph.code.count("addcmul_(") for graph in sums) == list(range(1, 13))
+    asked = questions(plain.vocabulary)
+    with torch.inference_mode():
+        torch.testing.assert_close(compiled.rows(asked), plain.rows(asked), atol=1e-5, rtol=1e-5)
 
 
 def breaks(graph, inputs):

@@ -23,6 +23,7 @@ from besag.cli.diagnose import diagnose
 from besag.cli.edit import edit
 from besag.cli.eval import evaluate
 from besag.cli.examples import examples
+from besag.cli.export import export
 from besag.cli.fill import fill
 from besag.cli.joint import joint
 from besag.cli.lengths import lengths
@@ -75,6 +76,7 @@ for command in (
     pairs,
     rescore,
     lengths,
+    export,
     models,
     methods,
     cite,

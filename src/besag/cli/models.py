@@ -63,7 +63,9 @@ def _facts(folder: Path) -> dict[str, int]:
 
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     return {
-        "parameters": weights.size(weights.stored_shapes([folder / weights.SAFE], folder.name)),
+        "parameters": weights.size(
+            weights.stored_shapes(weights.weight_files(folder, folder.name, False), folder.name)
+        ),
         "vocabulary": config["vocab_size"],
         "max_length": config["max_position_embeddings"],
     }

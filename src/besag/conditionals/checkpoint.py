@@ -13,6 +13,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from besag.conditionals import families
 from besag.conditionals.configuration import reason
 from besag.errors import BesagError, nearest, quoted
 from besag.models import EMBEDDED
@@ -21,7 +22,7 @@ Kind = Literal["masked", "causal", "neither"]
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.*", "*.model")
 SMALL_FILES = ("*.json", "*.txt", "*.model", "*.codes")
-WEIGHT_FILES = ("model.safetensors", "model-*.safetensors")
+WEIGHT_FILES = ("model.safetensors", "model-*.safetensors", "model.int8.safetensors")
 PICKLE_FILES = ("pytorch_model.bin", "pytorch_model-*.bin")
 NEAR = 0.8  # how alike a name without an owner and the embedded model's must be for it to be a slip
 
@@ -104,9 +105,7 @@ class Architecture(NamedTuple):
 
 def architecture(config: Any, built: str | None = None) -> Architecture:
     """The class built or saved decides; where it says nothing (BertModel), its family does: masked before causal."""
-    from transformers.models.auto import modeling_auto
-
-    masked, causal = modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES, modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    masked, causal = families.masked(), families.causal()
     saved = built or next(iter(config.architectures or ()), None)
     family = config.model_type
     name = saved or f"a {family} model"

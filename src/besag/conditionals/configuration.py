@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from besag.conditionals import families
 from besag.errors import BesagError, quoted
 
 MOST_BYTES = 2**26  # of one small file; a tokenizer.json may have more
@@ -36,6 +37,9 @@ IGNORED = {
 COUNTED = re.compile(r"(^|_)(layers?|blocks?|experts?|groups?|stages?|depths?|heads?)($|_)")
 NO_COUNT = re.compile(r"_(size|sizes|id|ids|dim|eps|scale|length|types?)$")
 
+# What besag itself writes of the weights, where they are no plain ones.
+WEIGHTS_KEY, WEIGHTS_KINDS = "besag_weights", ("int8",)
+
 # A tokenizer that reads its words from elsewhere, or is handed arguments of which nobody knows what they are.
 TOKENIZER_REFUSED = ("gguf_file", "init_inputs", "subfolder", "tokenizer_object", "vocab", "merges")
 
@@ -48,6 +52,12 @@ def read_config(folder: Path, name: str) -> Any:
         raise BesagError(f"{quoted(name)} holds no config.json, so it is no saved Hugging Face model{hint}")
     what = f"the config.json of {quoted(name)}"
     said = clean(read_json(folder / "config.json", what), what)
+    kind = said.pop(WEIGHTS_KEY, None)  # of the files, not of the network, which may be saved again in another kind
+    if kind not in (None, *WEIGHTS_KINDS):
+        raise BesagError(
+            f"{what} cannot be used: {WEIGHTS_KEY}={quoted(kind)}, where this besag knows {', '.join(WEIGHTS_KINDS)} "
+            f"alone; a newer one may know more"
+        )
     _refuse_no_tokenizer(said.get("tokenizer_class"), what)
     return _built(said, what, folder)
 
@@ -127,21 +137,19 @@ def _refuse_many(key: str, value: Any, what: str) -> None:
 
 
 def _built(said: dict[str, Any], what: str, folder: Path) -> Any:
-    from transformers import CONFIG_MAPPING
-
     family, classes = said.get("model_type"), said.get("architectures")
     if classes is not None and not (isinstance(classes, list) and all(isinstance(name, str) for name in classes)):
         raise BesagError(f"{what} cannot be used: architectures={quoted(classes)}, not a list of names")
     if family == "mistral" and "layer_types" in said:
         family = said["model_type"] = "ministral"  # as transformers reads it
-    known: Any = CONFIG_MAPPING
-    if not isinstance(family, str) or family not in known:
+    kind = families.configuration(family)
+    if kind is None:
         raise BesagError(
-            f"{what} cannot be used: transformers knows no network of model_type={quoted(family)} (besag never runs "
-            f"code that comes with a model)"
+            f"{what} cannot be used: neither besag nor transformers knows a network of model_type={quoted(family)} "
+            f"(besag never runs code that comes with a model)"
         )
     try:
-        return known[family].from_dict(said, name_or_path=str(folder))
+        return kind.from_dict(said, name_or_path=str(folder))
     except Exception as problem:  # each family trips over wrong settings in its own way
         raise BesagError(f"{what} cannot be used: {reason(problem)}") from problem
 

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from besag.conditionals import checkpoint as saved
-from besag.conditionals import reach, weights
+from besag.conditionals import families, reach, weights
 from besag.conditionals.causal import Causal
 from besag.conditionals.configuration import read_config, reason, tokenizer_settings
 from besag.conditionals.network import USABLE, check_ids, longest
@@ -67,9 +67,13 @@ def load_conditionals(
         same = tokenizer is None
         vocabulary = read_vocabulary(folder if same else tokenizer, name, config if same else None)
         stored = weights.read_weights(files, name)
-        refuse_without_room(stored, chosen_dtype, chosen_device, name)
-        network = read_network(stored, config, kind, name, chosen_dtype)
+        eight_bits = chosen_dtype is torch.int8  # of products: the network is built in float32
+        built_in = torch.float32 if eight_bits else chosen_dtype
+        refuse_without_room(stored, built_in, chosen_device, name)
+        network = read_network(stored, config, kind, name, built_in)
         conditionals = NETWORKS[kind](network.to(chosen_device), vocabulary, name)
+        if eight_bits:
+            conditionals.round_to_eight_bits(weights.read_rows(files, name))
         reach.warn_of_no_reach(vocabulary, name)
         return conditionals
 
@@ -148,11 +152,17 @@ def _from_pair(
         network = network.to(choose_device(device))
     if dtype is None and network.dtype in LOW_PRECISION:
         dtype = network.dtype  # which a CPU may not be able to compute in
-    if dtype is not None:
-        network = network.to(choose_dtype(dtype, network.device))
+    chosen = None if dtype is None else choose_dtype(dtype, network.device)
+    if chosen is torch.int8:
+        network = copy.deepcopy(network).float()  # the layers of a network that is somebody else's are not replaced
+    elif chosen is not None:
+        network = network.to(chosen)
     built = saved.architecture(network.config, type(network).__name__)
     with saved.quiet():
-        return NETWORKS.get(built.kind, Transformer)(network, Vocabulary(own), name)
+        conditionals = NETWORKS.get(built.kind, Transformer)(network, Vocabulary(own), name)
+    if chosen is torch.int8:
+        conditionals.round_to_eight_bits()
+    return conditionals
 
 
 @contextmanager
@@ -234,7 +244,8 @@ def read_network(
 ) -> Any:
     """The network with every weight it uses among those stored: none made up, none of another shape.
 
-    With `whole`, a layer that is stored and not used is refused as well: fewer layers are another network.
+    With `whole`, a layer that is stored and not used is refused as well: fewer layers are another network. Of besag's
+    own family every stored weight must be used: whatever its config.json can switch off makes another network.
     """
     from transformers.models.auto import modeling_auto
 
@@ -264,10 +275,12 @@ def read_network(
             f"{', '.join(missing[:8])}{' …' if missing[8:] else ''}."
             + (f" It was saved from a {quoted(saved_as)[1:-1]}." if saved_as not in (None, family.__name__) else "")
         )
-    if whole and (unused := _unused_layers(network, info["unexpected_keys"])):
+    left_out = sorted(info["unexpected_keys"])
+    unused = left_out if config.model_type in families.OWN else _unused_layers(network, left_out)
+    if whole and unused:
         raise BesagError(
             f"{title} would leave {len(unused)} stored weights out, such as {quoted(unused[0])}: the config.json asks "
-            f"for fewer layers than there are, so these files do not belong together"
+            f"for fewer layers or parts than there are, so these files do not belong together"
         )
     return network
 

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from itertools import cycle, islice
 from math import inf
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -19,14 +20,17 @@ from torch import Tensor
 
 from besag.checks import is_number
 from besag.conditionals.contract import NOTHING
+from besag.conditionals.eight_bit_linear import peaked_layers, relative_time, replace_linear
+from besag.conditionals.eight_bits import Rows
 from besag.conditionals.split import Head, Reader, compile_layers
 from besag.errors import BesagError, quoted
-from besag.hardware import few_threads
+from besag.hardware import eight_bit_failure, few_threads
 from besag.vocabulary import Vocabulary
 
 log = logging.getLogger(__name__)
 
 PROBE_LENGTH, PROBE_PADDING = 7, 2
+TEXT = ("The keys to the cabinet are on the table.", "In 1905 he published four papers that changed physics.")
 SHORTEST = 4  # the least that the longest input may be: two special tokens and two of text
 SANE_LENGTH = 1_000_000  # tokenizers write "no limit" as 10^30
 
@@ -34,6 +38,7 @@ SANE_LENGTH = 1_000_000  # tokenizers write "no limit" as 10^30
 # same products are taken, and between answers whose products are cut differently and so round differently.
 SAME = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 1e-4, torch.bfloat16: 1e-3}
 CLOSE = {torch.float64: 1e-10, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
+NOTHING_STORED: Mapping[str, Rows] = MappingProxyType({})
 COMPILED = 4  # times as far: compiled layers round once where others round at every step
 
 
@@ -75,6 +80,37 @@ class Network:
                 layer._compiled_call_impl = None  # as it was; torch has no other way back
             why = f"it broke: {trip}" if trip else f"its numbers differ by {found:.2g} of the largest"
             warnings.warn(f"{self.title} runs as it is, not compiled: {why}", stacklevel=3)
+
+    def round_to_eight_bits(self, stored: Mapping[str, Rows] = NOTHING_STORED) -> None:
+        """Run the linear layers of the body on 8-bit numbers; the head stays as it is. Says where that is no gain.
+
+        `stored` are matrices that are in eight bits already, by their names.
+        """
+        body, failure = self._read.module, eight_bit_failure()
+        path = next((name for name, part in self.model.named_modules() if part is body), "")
+        with torch.no_grad(), few_threads(sum(weight.numel() for weight in self.model.parameters())):
+            peaked = peaked_layers(body, lambda: [self._read(ids) for ids in self._text()])
+            replaced = replace_linear(body, stored, exact=not failure, prefix=path, peaked=peaked)
+            if not replaced:
+                warnings.warn(
+                    f"{self.title} has no linear layers to run on 8-bit numbers: it runs in float32", stacklevel=3
+                )
+                return
+            slower = relative_time(replaced)
+        self.dtype = torch.int8
+        if slower > 1:
+            why = failure and f", because this processor cannot multiply such numbers ({failure})"
+            warnings.warn(
+                f"8-bit products are slower here than float32: {self.title} takes {slower:.1f} times as long in its "
+                f"linear layers{why}. Its scores are those of 8-bit products elsewhere; dtype='float32' is faster and "
+                f"more precise",
+                stacklevel=3,
+            )
+
+    def _text(self) -> list[Tensor]:
+        """A little text, special tokens and all: random tokens have fewer peaks in a network than words have."""
+        encoded = [self.vocabulary.tokenizer(text)["input_ids"][: self.max_length] for text in TEXT]
+        return [torch.tensor([ids]) for ids in encoded if ids]
 
     def _study(self) -> None:
         probe = self._probe().to(self.device)  # (4, L)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -106,10 +107,24 @@ class Reader:
         return states
 
 
+PATIENCE = 8  # times that torch compiles one piece of code for other shapes, before it runs it as it is
+
+
 def compile_layers(module: nn.Module, **options: Any) -> list[nn.Module]:
-    """Compile each layer by itself: all of one kind share one compilation, which takes seconds and not minutes."""
+    """Compile each layer by itself: all of one kind share one compilation, which takes seconds and not minutes.
+
+    torch gives up on code that was compiled eight times. Layers of several kinds (sums over all earlier layers, say)
+    are given as many more.
+    """
+    from torch._dynamo import config  # slow to import, and needed by nobody else
+
     lists = [part for part in module.modules() if isinstance(part, nn.ModuleList)]
     layers = [layer for part in lists for layer in part]
+    kinds: defaultdict[type, set[tuple[Any, ...]]] = defaultdict(set)
+    for layer in layers:
+        kinds[type(layer)].add(tuple((name, *weight.shape) for name, weight in layer.named_parameters()))
+    times = max(map(len, kinds.values()), default=1) + PATIENCE - 1
+    config.cache_size_limit = max(config.cache_size_limit, times)
     for layer in layers:
         layer.compile(**options)
     return layers

@@ -1,23 +1,28 @@
 """The weights of a saved network: which files hold them, what shapes they have, and the tensors themselves.
 
 Only safetensors are read, out of one folder, unless a pickle is allowed; an index may name files of that folder and no
-others. A link is followed: in the hub's cache every file is one. Knows file names and headers. Refuses to know what
-the weights are for.
+others. A link is followed: in the hub's cache every file is one. Weights in eight bits lie in a file of another name,
+so that whoever does not know them finds none. Knows file names and headers. Refuses to know what the weights are for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from besag.conditionals.configuration import is_plain_name, read_json, reason
 from besag.errors import BesagError, quoted
 
+if TYPE_CHECKING:
+    from besag.conditionals.eight_bits import Rows
+
 Shapes = dict[str, tuple[int, ...]]
 
-SAFE, PICKLE = "model.safetensors", "pytorch_model.bin"
+SAFE, EIGHT_BITS, PICKLE = "model.safetensors", "model.int8.safetensors", "pytorch_model.bin"
 INDEX = ".index.json"
+SCALE = ".scale"  # after the name of a matrix in eight bits: its scales
 MOST_DIMENSION = 2**40  # of a tensor; what a header on the hub says is not checked by anybody else
 PICKLE_DANGER = (
     "a pickle can run any program on this machine while it is read. If you trust whoever made it, insist with "
@@ -26,7 +31,12 @@ PICKLE_DANGER = (
 
 
 def has_weights(folder: Path, whole: str = SAFE) -> bool:
-    return any((folder / file).is_file() for file in (whole, whole + INDEX))
+    also = (EIGHT_BITS,) if whole == SAFE else ()
+    return any((folder / file).is_file() for file in (whole, whole + INDEX, *also))
+
+
+def in_eight_bits(files: list[Path]) -> bool:
+    return [file.name for file in files] == [EIGHT_BITS]
 
 
 def weight_files(folder: Path, name: str, allow_pickle: bool) -> list[Path]:
@@ -47,6 +57,8 @@ def weight_files(folder: Path, name: str, allow_pickle: bool) -> list[Path]:
 def _files(folder: Path, name: str, whole: str) -> list[Path]:
     if (folder / whole).is_file():
         return [folder / whole]
+    if whole == SAFE and not (folder / (whole + INDEX)).is_file():
+        return [folder / EIGHT_BITS]
     what, end = f"the {whole}{INDEX} of {quoted(name)}", Path(whole).suffix
     named = read_json(folder / (whole + INDEX), what).get("weight_map")
     if not isinstance(named, dict) or not named:
@@ -75,29 +87,62 @@ def stored_shapes(files: list[Path], name: str) -> Shapes:
                 shapes.update({key: tuple(stored.get_slice(key).get_shape()) for key in names})
         except Exception as problem:  # the header is checked against the file: neither may promise what is not there
             raise BesagError(f"the weights of {quoted(name)} cannot be read: {reason(problem)}") from problem
-    return shapes
+    return _without_scales(shapes) if in_eight_bits(files) else shapes
+
+
+def is_scale(name: str, names: Mapping[str, object]) -> bool:
+    """Does it belong to a matrix of the same file?"""
+    return name.endswith(SCALE) and name.removesuffix(SCALE) in names
+
+
+def _without_scales(shapes: Shapes) -> Shapes:
+    return {key: shape for key, shape in shapes.items() if not is_scale(key, shapes)}
 
 
 def shapes_on_the_hub(name: str, revision: str | None) -> Shapes:
     """The same of a model on the hub, of which the headers alone are fetched; nothing where it has no safetensors."""
-    from huggingface_hub import get_safetensors_metadata
+    from huggingface_hub import file_exists, get_safetensors_metadata, parse_safetensors_file_metadata
     from huggingface_hub.errors import NotASafetensorsRepoError
 
     try:
-        stored = get_safetensors_metadata(name, revision=revision).files_metadata.values()
+        try:
+            stored = list(get_safetensors_metadata(name, revision=revision).files_metadata.values())
+        except NotASafetensorsRepoError:
+            if not file_exists(name, EIGHT_BITS, revision=revision):
+                return {}
+            stored = [parse_safetensors_file_metadata(name, EIGHT_BITS, revision=revision)]
         shapes = {key: tuple(map(int, tensor.shape)) for file in stored for key, tensor in file.tensors.items()}
-    except NotASafetensorsRepoError:
-        return {}
     except Exception as problem:
         raise BesagError(f"what weights {quoted(name)} has could not be asked: {reason(problem)}") from problem
     for key, shape in shapes.items():
         if len(shape) > 8 or not all(0 <= size <= MOST_DIMENSION for size in shape):
             raise BesagError(f"the weights of {quoted(name)} cannot be used: {quoted(key)} has the shape {shape}")
-    return shapes
+    return _without_scales(shapes)
 
 
 def read_weights(files: list[Path], name: str) -> dict[str, Any]:
-    """Every tensor in these files by its name, on the CPU and, where the system can, read when it is looked at."""
+    """Every tensor in these files by its name, on the CPU and, where the system can, read when it is looked at.
+
+    Matrices in eight bits become float32.
+    """
+    stored = _read(files, name)
+    if not in_eight_bits(files):
+        return stored
+    from besag.conditionals.eight_bits import unpack  # brings torch
+
+    return unpack(stored, quoted(name))
+
+
+def read_rows(files: list[Path], name: str) -> dict[str, Rows]:
+    """The matrices that are stored in eight bits, as they are; none in files of another kind."""
+    if not in_eight_bits(files):
+        return {}
+    from besag.conditionals.eight_bits import rows_of
+
+    return rows_of(_read(files, name), quoted(name))
+
+
+def _read(files: list[Path], name: str) -> dict[str, Any]:
     weights: dict[str, Any] = {}
     for file in files:
         try:

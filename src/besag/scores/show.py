@@ -40,6 +40,7 @@ def facts(score: Score) -> list[str]:
         f"{score.method}: {meaning(score.normalised)}",
         f"{'perplexity' if score.normalised else 'pseudo-perplexity'} {amount(score.perplexity)}",
         counted(len(score), "token") + (f", {score.unknown} of them unknown" if score.unknown else ""),
+        *(["products of 8-bit numbers"] if score.dtype == "int8" else []),
         score.model,
     ]
 

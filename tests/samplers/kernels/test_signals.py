@@ -236,7 +236,7 @@ def network(family: str = "modernbert", **how) -> Transformer:
     return Transformer(networks.tiny(family, **how), networks.vocabulary(family))
 
 
-@pytest.mark.parametrize("family", ["bert", "modernbert"])
+@pytest.mark.parametrize("family", ["bert", "modernbert", "besag"])
 def test_attention_is_the_mean_of_what_the_network_tells(family):
     law = network(family, attn_implementation="eager")
     mask = law.vocabulary.mask_id

@@ -13,7 +13,7 @@ from besag.errors import BesagError
 from besag.training.network.adapt import adapt, finish, trained
 from besag.training.recipe import Adapt
 
-FAMILIES = ("bert", "roberta", "albert", "deberta-v2", "modernbert", "distilbert", "xlm-roberta")
+FAMILIES = ("bert", "roberta", "albert", "deberta-v2", "modernbert", "distilbert", "xlm-roberta", "besag")
 
 
 def some(family: str) -> torch.Tensor:

@@ -14,7 +14,7 @@ from besag.training.network.batch import Layout
 from besag.training.network.encoder import Encoder
 
 LENGTHS = torch.tensor([5, 9, 3])
-RAGGED = ("bert", "roberta", "xlm-roberta", "distilbert", "albert", "electra", "modernbert", "camembert")
+RAGGED = ("bert", "roberta", "xlm-roberta", "distilbert", "albert", "electra", "modernbert", "camembert", "besag")
 
 
 def made(family: str, *, ragged: bool) -> Encoder:
@@ -52,9 +52,10 @@ def test_end_to_end_is_the_same_as_padded(family: str, causal: bool) -> None:
     torch.testing.assert_close(ragged, padded, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("family", ["modernbert", "besag"])
 @pytest.mark.parametrize("ragged", [False, True])
-def test_a_causal_state_knows_nothing_of_what_follows(ragged: bool) -> None:
-    encoder, ids, layout = made("modernbert", ragged=ragged), tokens("modernbert"), Layout.of_lengths(LENGTHS)
+def test_a_causal_state_knows_nothing_of_what_follows(family: str, ragged: bool) -> None:
+    encoder, ids, layout = made(family, ragged=ragged), tokens(family), Layout.of_lengths(LENGTHS)
     other = ids.clone()
     other[7] = ids[7] - 1
     with torch.no_grad():
@@ -62,8 +63,9 @@ def test_a_causal_state_knows_nothing_of_what_follows(ragged: bool) -> None:
     assert moved.nonzero().flatten().tolist() == list(range(7, 14))  # the rest of its own sequence, and no other
 
 
-def test_a_pattern_says_who_sees_whom() -> None:
-    encoder, ids, layout = made("modernbert", ragged=True), tokens("modernbert"), Layout.of_lengths(LENGTHS)
+@pytest.mark.parametrize("family", ["modernbert", "besag"])
+def test_a_pattern_says_who_sees_whom(family: str) -> None:
+    encoder, ids, layout = made(family, ragged=True), tokens(family), Layout.of_lengths(LENGTHS)
     nobody = torch.zeros(3, 9, 9, dtype=torch.bool)  # everybody sees itself, and that is all
     other = ids.clone()
     other[7] = ids[7] - 1

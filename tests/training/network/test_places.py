@@ -12,7 +12,7 @@ from besag.training.network.places import require_numbered_places
 
 
 @pytest.mark.parametrize("spread", [0.02, 0.5])  # a fresh network's weights, and wide ones
-@pytest.mark.parametrize("family", ["modernbert", "bert", "roberta", "albert", "electra", "distilbert"])
+@pytest.mark.parametrize("family", ["modernbert", "bert", "roberta", "albert", "electra", "distilbert", "besag"])
 def test_families_that_are_told_their_positions(family: str, spread: float) -> None:
     """They are let through, and rightly: a token's state is the same in another column with the same number."""
     encoder = examples.encoder(family, initializer_range=spread).eval()

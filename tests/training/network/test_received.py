@@ -27,7 +27,7 @@ def batch(lengths) -> Batch:
     )
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert", "besag"])
 def test_it_is_the_mean_of_what_the_network_gives(family):
     made, asked = encoder(family), batch([7, 4, 6])
     before = made.model.config._attn_implementation

@@ -27,7 +27,7 @@ def test_which_step_is_causal() -> None:
     assert turns(Alternate(network, causal=1.0)) == "c" * 20
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert", "electra"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert", "electra", "besag"])
 def test_a_causal_step_asks_each_prefix_for_the_next_token(family: str) -> None:
     """By hand: every token sees a text that ends with it."""
     network, batch = examples.encoder(family), examples.batch(family=family)

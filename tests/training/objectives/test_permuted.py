@@ -19,7 +19,7 @@ from besag.training.network.encoder import Encoder
 from besag.training.objectives.mlm import MLM
 from besag.training.objectives.permuted import BLANK, CONTENT, QUERY, SHOWN, Permuted, unroll, who_sees_whom
 
-FAMILIES = ["modernbert", "bert", "roberta", "electra"]
+FAMILIES = ["modernbert", "bert", "roberta", "electra", "besag"]
 SMALL, MASK = 9, 8  # ids 0 … 5 are ordinary, 6 begins and ends, 7 pads
 
 

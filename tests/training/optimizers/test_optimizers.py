@@ -84,6 +84,21 @@ def test_muon_turns_hidden_matrices_and_nothing_else() -> None:
     assert len(kinds) == len(named)
 
 
+def test_muon_turns_gates_and_leaves_sums_over_layers_alone() -> None:
+    model = networks.tiny("besag")
+    optimizer = make(model, Optimizer(name="muon", weight_decay=0.1))
+    groups = {
+        id(w): (group["blocks"], group["weight_decay"]) for group in optimizer.param_groups for w in group["params"]
+    }
+    named = dict(model.named_parameters())
+    assert groups[id(named["model.layers.0.attn.Wqkv.weight"])] == (3, 0.1)
+    assert groups[id(named["model.layers.0.attn.gate.weight"])] == (1, 0.1)
+    assert groups[id(named["model.layers.0.attn.gate.bias"])] == (0, 0.0)
+    assert groups[id(named["model.mixes.1.weight"])] == (0, 0.0)
+    assert groups[id(named["model.embeddings.tok_embeddings.weight"])] == (0, 0.1)
+    assert len(groups) == len(named)
+
+
 def test_newton_schulz_comes_near_the_orthogonal_factor() -> None:
     matrices = torch.randn(3, 40, 24, generator=torch.Generator().manual_seed(0))
     found = orthogonal(matrices)

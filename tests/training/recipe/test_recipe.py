@@ -132,7 +132,7 @@ minimal_pairs = ["a.jsonl", "b.tsv"]
         ("[run]\noutput = 3", "run.output = 3: a text is needed"),
         ("[model]\nconfig = 'big'", "model.config = 'big': a table is needed"),
         ("[model]\nfamily = 'modernbret'", "Did you mean 'modernbert'?"),
-        ("[model]\nfamily = 'gpt2'", "is no model type of transformers that has a *ForMaskedLM"),
+        ("[model]\nfamily = 'gpt2'", "is no family of transformers or besag that has a *ForMaskedLM"),
         ("[model.config]\nhiden_size = 64", "is no setting of ModernBertConfig. Did you mean 'hidden_size'?"),
         ("[model.config]\nnum_hidden_layers = 20000", "num_hidden_layers = 20000: a whole number, at most 1,000"),
         ("[model.config]\nhidden_size = 1000000000", "model.config.hidden_size = 1000000000: a whole number, at most"),
@@ -416,6 +416,18 @@ ROOT = Path(__file__).parents[3]
 
 def test_the_page_shows_the_template():
     assert template() in (ROOT / "docs" / "training" / "recipes.md").read_text(encoding="utf-8")
+
+
+def test_the_recipe_of_the_run_to_come_makes_a_network_of_at_most_40_million_weights():
+    from besag.conditionals.loading import read_vocabulary
+    from besag.training.network.networks import check_shape
+
+    found = read(ROOT / "recipes" / "embedded.toml")
+    sketch = check_shape(found)
+    assert type(sketch).__name__ == "BesagForMaskedLM"
+    assert 38_000_000 < sketch.num_parameters() <= 40_000_000
+    assert read_vocabulary(found.tokenizer.path, "its tokenizer").size <= sketch.config.vocab_size
+    assert "not run yet" in (ROOT / "recipes" / "embedded.toml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["continue", "adapt-lora", "cramming"])

@@ -60,7 +60,7 @@ def test_what_is_shown_can_be_drawn_for_whole_words(tmp_path: Path) -> None:
     assert torn["token"] > 0  # there are words of several tokens
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "deberta-v2", "electra"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "deberta-v2", "electra", "besag"])
 def test_any_family(tmp_path: Path, family: str) -> None:
     config: dict[str, Any] = {
         "hidden_size": 16,
@@ -92,6 +92,10 @@ def test_weights_are_a_function_of_the_seed(tmp_path: Path) -> None:
     [
         ({"config": {"hiden_size": 16}}, "'hiden_size' is no setting of ModernBertConfig. Did you mean 'hidden_size'"),
         ({"family": "modernbart"}, "Did you mean 'modernbert'"),
+        ({"family": "besga"}, "Did you mean 'besag'"),
+        ({"family": "besag", "config": {"gated": True}}, "'gated' is no setting of BesagConfig. Did you mean 'gate'"),
+        ({"family": "besag", "config": {"hidden_size": 18, "num_attention_heads": 2}}, "a multiple of 4 is needed"),
+        ({"family": "besag", "config": {"gate": "no"}}, "Field 'gate' expected bool, got str"),
         ({"family": "gpt2"}, "no masked language model"),
         ({"config": {"hidden_size": 15, "num_attention_heads": 2}}, "makes no modernbert"),
         ({"config": {"hidden_size": "big"}}, "Field 'hidden_size' expected int, got str"),

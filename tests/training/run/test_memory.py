@@ -30,7 +30,7 @@ def test_the_default_recipe_suits_a_laptop() -> None:
     assert memory.need(recipe(), sketch, "float32").total < 1.5 * GIB
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "deberta-v2", "xlm", "albert"])
+@pytest.mark.parametrize("family", ["bert", "distilbert", "deberta-v2", "xlm", "albert", "besag"])
 def test_other_families_are_as_small_under_their_own_names(family: str) -> None:
     sketch = networks.check_shape(recipe(model={"family": family}))
     assert sketch.config.hidden_size == 256
@@ -51,6 +51,17 @@ def test_weights_gradients_moments_and_a_batch_are_counted() -> None:
     assert memory.need(wanted, sketch, "float32") == (16 * count, layers + logits)
     assert memory.need(wanted, sketch, "bfloat16") == (16 * count, layers // 2 + logits)
     assert memory.need(wanted, sketch, "float32", trained=0).weights == 4 * count
+
+
+def test_what_besags_family_keeps_besides_is_counted() -> None:
+    data = {"train": ["a"], "batch_tokens": 1000, "max_length": 100}
+    off = {"gate": False, "layer_weights": False, "qk_norm": False}
+    sketches = {
+        key: networks.check_shape(recipe(data=data, model={"family": "besag", "config": config}))
+        for key, config in {"all": {}, "no gate": {"gate": False}, "none": off}.items()
+    }
+    needs = {key: memory.need(recipe(data=data), sketch, "bfloat16").batch for key, sketch in sketches.items()}
+    assert (needs["all"] - needs["none"], needs["all"] - needs["no gate"]) == (10 * 1000 * 256 * 6, 2 * 1000 * 256 * 6)
 
 
 def test_a_network_that_no_machine_holds_is_refused_before_it_is_made(tmp_path) -> None:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from besag.errors import BesagError, nearest
+from besag.family.network import turns
 from besag.training.network.batch import Layout
 
 if TYPE_CHECKING:
@@ -33,6 +34,17 @@ class Parts(NamedTuple):
 def _modernbert(body: Any) -> Parts:
     layers = [(layer.attention_type, layer) for layer in body.layers]
     return Parts(lambda ids, _: body.embeddings(input_ids=ids), layers, body.rotary_emb, body.final_norm)
+
+
+def _besag(body: Any) -> Parts:
+    if body.config.layer_weights:
+        raise BesagError(
+            "besag cannot run a network of the family 'besag' layer by layer where each layer reads all that came "
+            "before: set layer_weights = false in [model.config]"
+        )
+    rotate = lambda _, number, __: turns(body.config, number)  # noqa: E731
+    embed = lambda ids, _: body.embeddings(ids)  # noqa: E731
+    return Parts(embed, [(GLOBAL, layer) for layer in body.layers], rotate, body.final_norm)
 
 
 def _bert(body: Any) -> Parts:
@@ -58,6 +70,7 @@ def _depth(body: Any) -> int:
 
 FAMILIES: Mapping[str, Callable[[Any], Parts]] = {
     "modernbert": _modernbert,
+    "besag": _besag,
     **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "electra", "data2vec-text"), _bert),
     "distilbert": _distilbert,
     "albert": _albert,

@@ -19,7 +19,7 @@ import torch
 
 from besag import models
 from besag.conditionals import checkpoint as saved
-from besag.conditionals import loading, weights
+from besag.conditionals import families, loading, weights
 from besag.conditionals.configuration import read_config
 from besag.conditionals.network import places
 from besag.errors import BesagError, nearest, quoted
@@ -110,15 +110,14 @@ def _new(recipe: Recipe, vocabulary: Vocabulary) -> Any:
 def _made(recipe: Recipe, settings: dict[str, Any]) -> Any:
     """A network of the recipe's family and config; what the config does not set is in `settings`."""
     import transformers
-    from transformers.models.auto import modeling_auto
 
     auto: Any = transformers  # much of it has no types
-    family = recipe.model.family
-    known: Any = modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    family, known = recipe.model.family, families.masked()
     if family not in known:
         guess = nearest(family, known)
-        raise BesagError(f"transformers {_version()} has no masked language model of the family {family!r}.{guess}")
-    kind: Any = auto.CONFIG_MAPPING[family]
+        where = f"in transformers {_version()} or besag"
+        raise BesagError(f"there is no masked language model of the family {family!r} {where}.{guess}")
+    kind = families.configuration(family)
     wanted = {key: value for key, value in recipe.model.config.items() if key != MULTIPLE}
     refuse_unknown(kind, wanted)
     try:

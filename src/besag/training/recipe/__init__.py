@@ -53,7 +53,7 @@ class Tokenizer:
 @dataclass(frozen=True)
 class Model:
     start: str | None = None  # a folder or hub name to go on from; if not given, a new network:
-    family: str = "modernbert"  # any model_type of transformers that has a *ForMaskedLM
+    family: str = "modernbert"  # any model_type of transformers that has a *ForMaskedLM, or "besag"
     config: dict[str, Any] = field(default_factory=dict)  # of that family; sizes not set are those of a small network
 
 
@@ -119,6 +119,9 @@ class Run:
     plot: bool = True  # draw OUTPUT/curves.png anew while the run goes
     workers: int = 0  # processes that prepare batches
     threads: int | None = None  # of the CPU; if not given, as many as torch takes
+    weights: Literal["as-trained", "int8"] = (
+        "as-trained"  # of the finished model; int8: refused where it costs too much
+    )
     check_memory: bool = True  # refuse a run that would need more memory than there is; false: only warn
 
 
@@ -177,7 +180,7 @@ PATHS_OR_NAMES = ("tokenizer.path", "model.start", "masking.options", "objective
 # what may change when a run is resumed: none of it changes what was learned so far
 MAY_CHANGE = frozenset({
     "data.cache", "run.output", "run.device", "run.compile", "run.checkpoint_every", "run.keep", "run.log_every",
-    "run.plot", "run.workers", "run.threads", "run.check_memory", "schedule.steps", "schedule.tokens",
+    "run.plot", "run.workers", "run.threads", "run.weights", "run.check_memory", "schedule.steps", "schedule.tokens",
     "schedule.minutes",
 })  # fmt: skip
 MAY_CHANGE_IN = ("evaluation.", "card.")  # everything

@@ -231,18 +231,17 @@ def _check_model(recipe: Recipe) -> None:
     _refuse_huge(model.config, "model.config")
     if model.start is not None:
         return  # its family, and whether it has these settings, is known when it is found
-    from transformers import CONFIG_MAPPING
-    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED
-
+    from besag.conditionals import families
     from besag.training.network import networks
 
-    if model.family not in MASKED:
+    known = families.masked()
+    if model.family not in known:
         raise BesagError(
-            f"model.family = {quoted(model.family)} is no model type of transformers that has a *ForMaskedLM."
-            f"{nearest(model.family, MASKED)} There are: {', '.join(MASKED)}"
+            f"model.family = {quoted(model.family)} is no family of transformers or besag that has a *ForMaskedLM."
+            f"{nearest(model.family, known)} There are: {', '.join(known)}"
         )
     config = {key: value for key, value in model.config.items() if key != networks.MULTIPLE}
-    networks.refuse_unknown(CONFIG_MAPPING[model.family], config)
+    networks.refuse_unknown(families.configuration(model.family), config)
 
 
 def _refuse_huge(value: Any, key: str) -> None:

@@ -110,10 +110,15 @@ def text(recipe: Recipe, facts: Facts, picture: str | None = None) -> str:
 
 def _what(recipe: Recipe, facts: Facts) -> str:
     """What it is and what it can be used for."""
+    readers = (
+        "Whatever reads the folders of transformers can use it"
+        if recipe.run.weights == "as-trained"
+        else "besag reads it, and `besag export FOLDER OUT --weights float32` writes it for whatever else does"
+    )
     if facts.purpose == "score":
         return (
-            "A masked language model, trained with besag (`pip install besag`). Whatever reads the "
-            'folders of transformers can use it; `besag score "It rained." --model FOLDER` scores a sentence with it.'
+            f"A masked language model, trained with besag (`pip install besag`). {readers}; "
+            '`besag score "It rained." --model FOLDER` scores a sentence with it.'
         )
     return (
         "An encoder, trained with besag (`pip install besag`): its hidden states are to be used, or "

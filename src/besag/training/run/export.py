@@ -17,10 +17,12 @@ from besag.errors import BesagError
 from besag.files.folders import whole_folder
 from besag.training.data.cache import Cache, tokenizer_digest
 from besag.training.network import adapt
-from besag.training.run import card
+from besag.training.run import card, rounding
 from besag.training.run.build import Built
 from besag.training.run.schedule import Progress
 from besag.training.tokenizer.saving import save_whole
+
+HELD_OUT_TEXTS, HELD_OUT_TOKENS = 100, 30  # documents, and how much of each
 
 
 def export(
@@ -40,7 +42,7 @@ def export(
         why = getattr(problem, "strerror", None) or problem
         raise BesagError(
             f"the model could not be written to {str(folder)!r}: {why}. The last checkpoint is whole: make room "
-            "and go on with --resume"
+            "(or with run.weights, choose as-trained) and go on with --resume"
         ) from problem
 
 
@@ -90,12 +92,31 @@ def _write(
         metrics=metrics,
     )
     card.write(draft, built.recipe, facts, curves=curves)
+    if built.recipe.run.weights != "as-trained":
+        texts = _held_out_texts(built)
+        with saved.quiet():
+            rounding.round_folder(draft, built.recipe.run.weights, "the trained model", texts=texts)
 
 
 def _counted(model: Any) -> tuple[int, int]:
     """How many weights were trained, and how many there are."""
     sizes = [(weight.requires_grad, weight.numel()) for weight in model.parameters()]
     return sum(size for trained, size in sizes if trained), sum(size for _, size in sizes)
+
+
+def _held_out_texts(built: Built) -> list[str]:
+    """The beginnings of documents that were held out, on which is measured what a rounding costs."""
+    cache = built.valid
+    if cache is None:
+        return list(rounding.SENTENCES)
+    tokenizer = built.vocabulary.tokenizer
+    starts = [int(start) for start in cache.documents[:-1][:HELD_OUT_TEXTS]]
+    ends = [int(end) for end in cache.documents[1:][:HELD_OUT_TEXTS]]
+    cut = [
+        cache.tokens[start : min(end, start + HELD_OUT_TOKENS)].tolist()
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    return [tokenizer.decode(ids, skip_special_tokens=True) for ids in cut]
 
 
 def _digest(cache: Cache | None) -> str | None:

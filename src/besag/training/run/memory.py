@@ -1,8 +1,9 @@
 """How much memory a run takes, as a rough estimate, beside what there is: a run that cannot fit is told so at once.
 
 Weights, gradients and the optimiser's moments by their sizes; activations by the rule of 34 bytes a token, hidden unit
-and layer in 16 bits (Korthikanti et al. 2023, attention without stored scores), twice that in 32; the logits of what is
-asked. Networks that an objective trains besides, and its further passes, are not counted.
+and layer in 16 bits (Korthikanti et al. 2023, attention without stored scores), a few more for what besag's own family
+adds to a layer, twice that in 32; the logits of what is asked. Networks that an objective trains besides, and its
+further passes, are not counted.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from besag.errors import BesagError
 from besag.training.recipe import Recipe
 
 ACTIVATION_BYTES = 34  # of a token, hidden unit and layer, where numbers have 16 bits
+ADDED_BYTES = {"gate": 2, "qk_norm": 4, "layer_weights": 4}  # by besag's family: heads; queries, keys; sums, slopes
 LOGIT_COPIES = 3  # logits, their softmax and its gradient, in float32
 MOMENTS = 2  # that the optimiser keeps of each weight, at most
 
@@ -48,7 +50,8 @@ def need(recipe: Recipe, model: Any, precision: str, trained: int | None = None)
     wide, deep, words = (
         int(getattr(config, name, 0) or 0) for name in ("hidden_size", "num_hidden_layers", "vocab_size")
     )
-    layers = ACTIVATION_BYTES * scale * tokens * wide * deep
+    added = sum(count for name, count in ADDED_BYTES.items() if getattr(config, name, False) is True)
+    layers = (ACTIVATION_BYTES + added) * scale * tokens * wide * deep
     asked = tokens * max(recipe.masking.rate, recipe.masking.end_rate or 0.0) * recipe.masking.predict
     return Need(weights, layers + int(4 * LOGIT_COPIES * asked * words))
 

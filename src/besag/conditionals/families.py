@@ -1,0 +1,36 @@
+"""Which families of networks there are: those of transformers, and besag's own.
+
+Knows names. A family of besag's own is imported, and with that made known to transformers, when it is asked for.
+Refuses to know what is in a network.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+OWN = {"besag": "BesagForMaskedLM"}  # model_type, and the class that answers at masks
+
+
+def masked() -> dict[str, str]:
+    """Every family that answers at masks, and its class."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+    return {**MODEL_FOR_MASKED_LM_MAPPING_NAMES, **OWN}
+
+
+def causal() -> dict[str, str]:
+    """Every family that answers about what comes next, and its class."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    return dict(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
+
+
+def configuration(family: object) -> Any:
+    """The class of a family's configuration; None where nobody knows such a family."""
+    from transformers import CONFIG_MAPPING
+
+    if not isinstance(family, str):
+        return None
+    if family in OWN:
+        import besag.family  # noqa: F401
+    return CONFIG_MAPPING[family] if family in CONFIG_MAPPING else None  # noqa: SIM401 - its `get` imports all families
