@@ -85,7 +85,7 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
     for row in rows:
         tested = row["p"] == row["p"]  # neither the first pass nor the oracle
         cells = [
-            row["system"], row["weight"].replace("|", ",") if tested else "", f"{row['wer']:.2f}",
+            row["system"], row["weight"] if tested else "", f"{row['wer']:.2f}",
             f"{row['relative']:+.1f} %", f"{row['changed']:,}",
             *([f"{row['low']:+.2f} … {row['high']:+.2f}", f"{row['z']:.1f}", f"{row['p']:.1e}", f"{row['p_holm']:.1e}"]
               if tested else [""] * 4),

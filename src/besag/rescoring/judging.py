@@ -32,7 +32,7 @@ def judge(
 ) -> Rescoring:
     """Without a metric (there are no references) systems choose, and nobody says how well."""
     nothing = np.zeros((1, len(names)))
-    first = System("first pass", nothing, board.choose(nothing[0]))
+    first = System("first pass", nothing, board.choose(nothing[0]), (0,))
     chosen = [replace(one, chosen=choice(board, one.weights, fold)) for one in systems]
     if metric is None:
         return Rescoring(tuple(lists), board, None, first, None, tuple(chosen), None, fold, unscored, about)
@@ -46,7 +46,7 @@ def judge(
         board,
         metric,
         first,
-        System("oracle", np.empty((0, 0)), best, metric.value(board.of(best).sum(0))),
+        System("oracle", np.empty((0, 0)), best, value=metric.value(board.of(best).sum(0))),
         tuple(replace(one, p_holm=p) for one, p in zip(found, corrected, strict=True)),
         curve(board, metric, names),
         fold,

@@ -145,7 +145,7 @@ def run(
         used = [place] if place < len(scorers) else list(range(len(scorers)))
         given = None if weight is None else np.broadcast_to(np.asarray(weight, np.float64), len(scorers))
         weights = [_weights(on, how, used, len(scorers), given, some) for some in rows]
-        systems.append(System(name, np.array(weights), np.empty(0, np.int64)))
+        systems.append(System(name, np.array(weights), np.empty(0, np.int64), tuple(used)))
     how_tuned = "given" if weight is not None else "tuned on --dev" if dev else (
         "tuned on the other fold" if folds else "TUNED ON WHAT IS JUDGED: a new set will not do as well"
     )  # fmt: skip

@@ -42,6 +42,7 @@ class System:
     name: str
     weights: Floats  # (F, K) λ of each scorer in each fold; 0 for those it leaves out
     chosen: Ints  # (U,)
+    used: tuple[int, ...] = ()  # whose weights are its own
     value: float = math.nan  # of the metric
     low: float = math.nan  # of its difference from the first pass: 95 % of the paired bootstrap
     high: float = math.nan
@@ -123,7 +124,7 @@ class Rescoring(Presented):
         named = self.metric.name if self.metric else "value"
         return {
             "system": one.name,
-            "weight": " | ".join(" + ".join(f"{weight:.4g}" for weight in fold) for fold in one.weights),
+            "weight": ", ".join(" + ".join(f"{weight:.4g}" for weight in fold) for fold in one.weights[:, one.used]),
             named: value,
             "relative": 100 * (value - first) / first if first else math.nan,
             "changed": int((one.chosen != self.first.chosen).sum()),
