@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from besag.checks import checked
+from besag.checks import checked, number
 from besag.training.recipe import Changes, Recipe, recipe_of
 from besag.training.run import TrainingResult
 from besag.training.run import train as carry_out
@@ -30,6 +30,7 @@ def train(
     *,
     output: str | Path | None = None,
     resume: bool = False,
+    stop_after: float | None = None,
     quiet: bool = False,
     command: str | None = None,
 ) -> TrainingResult:
@@ -40,12 +41,14 @@ def train(
         changes: keys of the recipe to change, `["masking.rate=0.4"]` or `{"masking.rate": 0.4}`.
         output: the folder of the run (run.output).
         resume: go on from the newest checkpoint of that folder.
+        stop_after: minutes by the clock, from now on and with everything counted, after which the run is stopped.
         quiet: show no progress bar.
         command: what the model's card says the run was begun with; if not given, the command that does the same.
 
     Returns:
         A `TrainingResult`: the folder, the last of each number in the log, and whether the run is finished. Ctrl-C or
         SIGTERM ends it after its step, with a checkpoint from which `resume=True` goes on; a second one ends it then.
+        So does `stop_after`.
 
     Examples:
         >>> _ = open("text.txt", "w").write("The cats sleep. The dogs run. " * 20)
@@ -59,7 +62,8 @@ def train(
     """
     wanted = recipe_of(recipe, changes, output=output)
     said = _command(recipe, changes) if command is None else command
-    with stoppable() as stop:
+    minutes = None if stop_after is None else number(stop_after, "stop_after", least=0, most=10**7)
+    with stoppable(minutes) as stop:
         result = carry_out(wanted, resume=resume, monitor=evaluation_of, stop=stop, command=said, quiet=quiet)
     return result if result.finished else replace(result, signal=stop.signal)
 

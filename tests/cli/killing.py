@@ -45,6 +45,7 @@ def warm() -> Any:
     """The command line, built once, with everything imported that a command would import."""
     for name in (
         "matplotlib.pyplot", "pyarrow.parquet", "tqdm.auto", "besag.cli.side_by_side", "besag.evaluation.minimal_pairs",
+        "besag.evaluation.saved", "besag.evaluation.report", "besag.evaluation.suites",
         "besag.study.folder", "besag.study.plot", "besag.scores.corpora", "besag.samplers.sampling",
     ):  # fmt: skip
         importlib.import_module(name)
@@ -92,6 +93,13 @@ TARGETS = (
         "eval",
         ("eval", "minimal-pairs", "pairs.tsv", "--no-header", "--quiet", "--per", "pair", "-o", "out.tsv"),
         ("out.tsv",), "out.tsv.items.progress",
+    ),
+    Target(
+        "suites",
+        ("eval", "minimal_pairs", "--data", "pairs.tsv", "--set", "header=false", "--quiet", "--method", "pll",
+         "--method", "chain", "-o", "results"),
+        ("results/items.jsonl", "results/figures.tsv", "results/report.html", "results/run.json"),
+        "results/items.jsonl.progress",
     ),
 )  # fmt: skip
 

@@ -121,6 +121,24 @@ def test_a_signal_ends_after_the_step_and_resume_goes_on(
     }  # safetensors writes for the owner alone
 
 
+def test_sittings_end_by_the_clock_and_go_on(recipe: Path, tmp_path: Path) -> None:
+    said = f"stopped after step 1, with a checkpoint; go on with: besag train {recipe} --resume --stop-after 0"
+    first = run(recipe, "--stop-after", "0", "--set", "run.checkpoint_state=16-bit")
+    assert first.exit_code == 75
+    assert said.replace("--resume", "--set run.checkpoint_state=16-bit --resume") in first.stderr
+    assert run(recipe, "--resume", "--stop-after", "0").exit_code == 75  # each sitting makes a step at least
+    done = run(recipe, "--resume", "--stop-after", "600")
+    assert done.exit_code == 0, done.stderr
+    card = (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
+    assert [line.partition(" UTC")[0][:16] for line in card.splitlines() if "sitting" in line] == [
+        "- sitting 1 of 3", "- sitting 2 of 3", "- sitting 3 of 3"
+    ]  # fmt: skip
+    assert "command: `besag train recipe.toml`" in card
+    wrong = run(recipe, "--stop-after", "-1")
+    assert wrong.exit_code == 2
+    assert "--stop-after -1.0: give a number, at least 0" in wrong.stderr
+
+
 def test_options_are_short_for_keys(recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from besag.training import run as carrying_out
 
@@ -170,6 +188,7 @@ def test_check_says_what_a_run_would_be_and_trains_nothing(recipe: Path, tmp_pat
     assert re.fullmatch(r"6 steps: about \d+ tokens, 0\.\d+ epochs", said["run"])
     assert re.fullmatch(r"BertForMaskedLM, [\d,]+ parameters", said["network"])
     assert said["memory"].startswith("about ")
+    assert re.fullmatch(r"about 0\.\d MB, in 1 file", said["a checkpoint"])
     assert not list((tmp_path / "run").glob("**/*.safetensors"))
     assert not (tmp_path / "run" / "log.jsonl").exists()
     by_tokens = run("check", recipe, "--set", "schedule.tokens=1000")

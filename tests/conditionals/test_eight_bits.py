@@ -148,7 +148,9 @@ def test_a_recipe_starts_from_it(folder):
     from besag.training.network.networks import network
     from besag.training.recipe import recipe_of
 
-    recipe = recipe_of({"data": {"train": ["x"], "max_length": 40}, "model": {"start": str(folder)}, "schedule": {"steps": 1}})
+    recipe = recipe_of(
+        {"data": {"train": ["x"], "max_length": 40}, "model": {"start": str(folder)}, "schedule": {"steps": 1}}
+    )
     assert torch.equal(dict(network(recipe, vocabulary("bert")).named_parameters())[NAME], rows(folder)[NAME].matrix)
 
 

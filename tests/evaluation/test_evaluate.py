@@ -60,7 +60,7 @@ def test_an_item_that_cannot_be_scored_is_counted_and_in_no_figure(tmp_path: Pat
     assert found["accuracy"].n == 1
     assert found.parts[0].unscored == {Status.EMPTY: 1}
     assert found.status == "partly"
-    assert any("1 item without numbers: the text is empty" in fact for fact in found.facts)
+    assert any("1 item not scored: the text is empty" in fact for fact in found.facts)
     assert found.parts[0].rows[1].keys() == {"id", "group", "status"}
 
 

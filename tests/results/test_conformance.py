@@ -12,9 +12,11 @@ import json
 import pkgutil
 import re
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,7 @@ from besag.diagnostics import chains, mixing, texts
 from besag.diagnostics.compatibility import compatibility
 from besag.diagnostics.dependence import dependence
 from besag.diagnostics.rectangle import rectangles
+from besag.evaluation.compare import compare
 from besag.evaluation.minimal_pairs import minimal_pairs
 from besag.evaluation.overlap import overlap
 from besag.joints import construction
@@ -49,6 +52,14 @@ WEIGHTS = np.random.default_rng(2).gamma(1.0, size=(3, 3, 3)) + 0.05
 @cache
 def lm() -> besag.LanguageModel:
     return besag.load(besag.Table(WEIGHTS, symbols=[BAD, "b", "c"]))
+
+
+def pairs_of(*sentences: str) -> Path:
+    """A file of (good, bad), (good, bad) …"""
+    lines = "".join(f"{good}\t{bad}\n" for good, bad in zip(sentences[::2], sentences[1::2], strict=True))
+    path = Path(tempfile.mkdtemp()) / "pairs.tsv"
+    path.write_text(f"good\tbad\n{lines}")
+    return path
 
 
 def walk() -> np.ndarray:
@@ -110,6 +121,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "minimal pairs": lambda: minimal_pairs(lm(), [(TEXT, "b b b"), (f"{BAD} b b", "")]),
     "a rescoring": lambda: rescore(lm(), hypotheses(), weight=0.5),
     "a rescoring with a gap": lambda: rescore(lm(), hypotheses(""), tune=True),
+    "an evaluation": lambda: besag.evaluate(lm(), "minimal_pairs", data=pairs_of(TEXT, "b b b", f"{BAD} b b", "")),
+    "compared evaluations": lambda: compare([made("an evaluation")], [made("an evaluation")])[0],
     "an overlap": lambda: overlap([(f"one two three four {BAD}", BAD)], [f"{BAD} one two three four", "two"]),
 }  # fmt: skip
 

@@ -19,6 +19,8 @@ from besag.cli.score import command
 from besag.errors import BesagError
 from besag.files.progress import BLOCK, Resumable
 
+TEXTS = 4  # of an item, about: a block of items is as much work as one of texts
+
 if TYPE_CHECKING:
     from besag.evaluation.evaluation import Evaluation
     from besag.evaluation.running import Task
@@ -40,6 +42,8 @@ def items(folder: str | None, force: bool, resume: bool) -> Resumable | None:
         raise BesagError(
             f"{folder!r} is there, and holds {', '.join(strange[:5])}: choose an empty --output, or a new one"
         )
+    if not place.exists():
+        at_end(lambda: _remove_empty(place))
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as failure:
@@ -53,6 +57,11 @@ def items(folder: str | None, force: bool, resume: bool) -> Resumable | None:
     return kept
 
 
+def _remove_empty(place: Path) -> None:
+    with suppress(OSError):  # it holds something, or is not there
+        place.rmdir()
+
+
 class Evaluating:
     """All items of all tasks, block by block."""
 
@@ -60,7 +69,8 @@ class Evaluating:
         self.work, self.kept = work, kept
         self.rows: list[list[dict[str, Any]]] = [[] for _ in work]
         self.total = sum(len(task.items) for task in work)
-        self.block = max(BLOCK[task.lm.engine.conditionals.device.type] for task in work)
+        devices = {task.lm.engine.conditionals.device.type for task in work}
+        self.block = max(1, max(BLOCK[device] for device in devices) // TEXTS)
 
     @property
     def done(self) -> int:

@@ -7,6 +7,7 @@
 | 2 | wrong input, option or model: one line on stderr says what (BESAG_DEBUG=1 shows where) |
 | 3 | all done, but some rows could not be scored; their status says why |
 | 70 | a fault of besag itself: one line says which (BESAG_DEBUG=1 shows where), and asks you to report it |
+| 75 | `besag train --stop-after`: the time is over, the run is not; `--resume` goes on |
 | 130 | Ctrl-C; what was written is complete |
 | 141 | whoever read the output closed the pipe; nothing is printed, as with any other filter |
 | 143 | SIGTERM, by which services and clusters end a process; the same as after Ctrl-C |
@@ -35,7 +36,8 @@ from besag.files.claim import released
 from besag.results.tables import shown
 
 LARGEST = 10**18  # a number in an option stays below
-UNUSABLE, WRONG, UNSCORED, INTERNAL, INTERRUPTED, CLOSED_PIPE, TERMINATED = 1, 2, 3, 70, 130, 141, 143
+UNUSABLE, WRONG, UNSCORED, INTERNAL, UNFINISHED = 1, 2, 3, 70, 75
+INTERRUPTED, CLOSED_PIPE, TERMINATED = 130, 141, 143
 
 P = ParamSpec("P")
 

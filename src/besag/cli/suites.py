@@ -80,7 +80,6 @@ def run(
     """
     wanted, chosen = _settings(names, method, set_, seed)
     model.check()
-    kept = items(output, force, resume)
 
     import besag
     from besag.cli.side_by_side import column_names
@@ -91,7 +90,8 @@ def run(
 
     suites = [suite(name, **own) for name, own in wanted.items()]
     for one in suites:
-        find(one, data)  # what is missing is told before a model is loaded
+        find(one, data)  # what is missing is told before a model is loaded, and before anything is written
+    kept = items(output, force, resume)
     models = model.load_all(run.progress)
     labels = column_names(list(zip(model.names, [lm.name for lm in models], strict=True)))
     work = Evaluating(tasks(suites, dict(zip(labels, models, strict=True)), _methods(chosen), data, limit), kept)

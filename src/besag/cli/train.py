@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from besag.checks import number
 from besag.cli import options as o
-from besag.cli.exits import INTERRUPTED, WRONG, guarded, say
+from besag.cli.exits import UNFINISHED, WRONG, guarded, say
 from besag.errors import BesagError, nearest
 from besag.files.whole import write_whole
 from besag.files.writing import check_output
@@ -56,6 +56,10 @@ Set = Annotated[
 Minutes = Annotated[float | None, typer.Option("--minutes", help="Train for so long by the clock: schedule.minutes.")]
 Folder = Annotated[str | None, typer.Option("--output", "-o", help="Folder of the run: run.output.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint of the output folder.")]
+StopAfter = Annotated[
+    float | None,
+    typer.Option("--stop-after", metavar="MINUTES", help="End this sitting after so long, with a checkpoint."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 Plot = Annotated[
     bool | None,
@@ -71,6 +75,7 @@ def run(
     resume: Resume = False,
     minutes: Minutes = None,
     output: Folder = None,
+    stop_after: StopAfter = None,
     quiet: Quiet = False,
     plot: Plot = None,
 ) -> int:
@@ -82,6 +87,8 @@ def run(
 
     besag train recipe.toml --resume
 
+    besag train recipe.toml --resume --stop-after 25
+
     Several GPUs: torchrun --nproc-per-node 2 -m besag train recipe.toml. Ctrl-C or SIGTERM ends the run after its step,
     with a checkpoint; --resume goes on from there.
     """
@@ -92,13 +99,15 @@ def run(
         _changes(set_, minutes, plot),
         output=output,
         resume=resume,
+        stop_after=stop_after,
         quiet=quiet,
         command=_command(recipe, set_, minutes),
     )
     if not result.finished:
-        said = shlex.join(["besag", "train", recipe, *_repeated(set_, minutes, output), "--resume"])
+        again = [] if stop_after is None else ["--stop-after", f"{stop_after:g}"]
+        said = shlex.join(["besag", "train", recipe, *_repeated(set_, minutes, output), "--resume", *again])
         say(f"stopped after step {result.step:,}, with a checkpoint; go on with: {said}")
-        return INTERRUPTED if result.signal is None else 128 + result.signal  # as a shell says it: 130, 143
+        return UNFINISHED if result.signal is None else 128 + result.signal  # as a shell says it: 130, 143
     _tell(result)
     return 0
 

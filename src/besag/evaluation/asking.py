@@ -42,11 +42,17 @@ class Model(Protocol):
     conditionals: Any
     vocabulary: Any
     name: str
-    score: Any
-    choose: Any
-    marginals: Any
-    joint: Any
-    fill: Any
+
+    @property
+    def score(self) -> Any: ...
+    @property
+    def choose(self) -> Any: ...
+    @property
+    def marginals(self) -> Any: ...
+    @property
+    def joint(self) -> Any: ...
+    @property
+    def fill(self) -> Any: ...
 
 
 class HasAsks(Protocol):

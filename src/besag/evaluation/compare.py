@@ -264,9 +264,10 @@ def _effect(one: Difference) -> str:
 
 def _numbers(one: Difference) -> tuple[str, ...]:
     digits = 1 if one.unit == "%" else 3
-    number = lambda value: "–" if math.isnan(value) else f"{value:.{digits}f}"  # noqa: E731
-    interval = "–" if math.isnan(one.low) else f"{number(one.low)} to {number(one.high)}"
-    p = "–" if math.isnan(one.p_holm) else f"{one.p_holm:.2g}"
-    return number(one.a), number(one.b), number(one.difference), interval, p, (
-        "–" if math.isnan(one.effect) else f"{one.effect:.2f}"
-    )  # fmt: skip
+    a, b, difference, low, high = (
+        "–" if math.isnan(value) else f"{value:.{digits}f}"
+        for value in (one.a, one.b, one.difference, one.low, one.high)
+    )
+    interval = "–" if math.isnan(one.low) else f"{low} to {high}"
+    p, effect = ("–" if math.isnan(value) else f"{value:.2g}" for value in (one.p_holm, one.effect))
+    return a, b, difference, interval, p, effect

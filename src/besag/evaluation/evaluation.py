@@ -142,7 +142,7 @@ class Evaluation(Presented):
             f"{part.label}: {part.figures[0].name} {spoken(part.figures[0])}" for part in self.parts if part.figures
         ]
         missing = [
-            f"{part.label}: {counted(n, 'item')} without numbers: {status.sentence}"
+            f"{part.label}: {counted(n, 'item')} not scored: {status.sentence}"
             for part in self.parts for status, n in part.unscored.items()
         ]  # fmt: skip
         dtypes = dict.fromkeys(part.dtype for part in self.parts)

@@ -21,6 +21,7 @@ from besag.files.packed import plain_name
 from besag.files.rows import Header, Row, named, read
 
 VARIABLE = "BESAG_DATA"
+NOTES = ("SOURCE", "README", "LICENSE", "LICENCE")  # files that say what the others are
 
 
 class Lies(Protocol):
@@ -67,7 +68,8 @@ class Source:
             return [self.path]
         found = sorted(
             one for one in self.path.rglob("*")
-            if one.is_file() and any(Path(plain_name(str(one))).match(pattern) for pattern in patterns)
+            if one.is_file() and one.stem not in NOTES
+            and any(Path(plain_name(str(one))).match(pattern) for pattern in patterns)
         )  # fmt: skip
         if not found:
             here = listed(sorted(one.name for one in self.path.iterdir())) or "nothing"

@@ -46,6 +46,34 @@ def test_going_on_from_a_saved_state_is_going_on(name: str, dtype: torch.dtype) 
         assert torch.equal(one, two)
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("later", [torch.float32, torch.bfloat16])
+def test_masters_alone_are_enough_to_go_on(name: str, dtype: torch.dtype, later: torch.dtype) -> None:
+    """Also where weights are then run in another precision."""
+    settings = Optimizer(name=name, lr=1e-2)  # type: ignore[arg-type]
+    model = networks.tiny("modernbert").to(dtype)
+    optimizer = make(model, settings)
+    gradients(model, optimizer, range(3))
+    masters = [optimizer.exact(weight).detach().clone() for weight in model.parameters()]
+    assert {master.dtype for master in masters} == {torch.float32}
+    said = optimizer.remembered()
+    assert all("master" not in held for held in said["state"].values())
+    other = networks.tiny("modernbert").to(later)
+    again = make(other, settings)
+    with torch.no_grad():
+        for weight, master in zip(other.parameters(), masters, strict=True):
+            weight.copy_(master)
+    again.load_state_dict({**said, "state": {str(number): held for number, held in said["state"].items()}})
+    again.put_masters(zip(other.parameters(), masters, strict=True))
+    for weight, master in zip(other.parameters(), masters, strict=True):
+        assert torch.equal(again.exact(weight), master)
+    if later == dtype:
+        gradients(model, optimizer, range(3, 5))
+        gradients(other, again, range(3, 5))
+        assert all(map(torch.equal, weights(model), weights(other)))
+
+
 def gradients(model: Any, optimizer: torch.optim.Optimizer, steps: range) -> None:
     """Random ones: a bfloat16 network need not run on this processor."""
     for step in steps:

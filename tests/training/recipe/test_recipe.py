@@ -409,6 +409,19 @@ def test_paths_are_compared_by_where_they_lead(tmp_path, monkeypatch):
     assert not os.path.isabs(read("recipe.toml").data.train[0])
 
 
+def test_files_may_lie_elsewhere_on_another_machine(tmp_path):
+    path = put(tmp_path, SMALL)
+    before = read(path)
+    moved = read(path, [f"data.train={tmp_path / 'moved' / Path(before.data.train[0]).name}"])
+    assert differences(before, moved)
+    assert not refuse_changes(before, moved)  # its text is compared by checksum
+    with pytest.raises(BesagError, match=r"data.train is .*other.txt.*, and was"):
+        refuse_changes(before, read(path, ["data.train=other.txt"]))
+    streams = [read(path, ["data.stream=true", *more]) for more in ([], [f"data.train={moved.data.train[0]}"])]
+    with pytest.raises(BesagError, match=r"data\.train is"):  # a stream has no checksum
+        refuse_changes(*streams)
+
+
 # ---- the page and the examples
 
 ROOT = Path(__file__).parents[3]

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.training import a_run
@@ -13,7 +14,10 @@ from besag import models
 from besag.errors import BesagError
 from besag.training.data.loader import StreamBatches
 from besag.training.network import networks
+from besag.training.run import train
 from besag.training.run.build import build
+from besag.training.run.checkpoint import Checkpoints
+from besag.training.run.forecast import checkpoint_bytes
 from besag.training.run.ranks import Ranks
 
 CPU = torch.device("cpu")
@@ -198,3 +202,29 @@ def test_a_network_is_plain_while_it_is_looked_at(tmp_path: Path) -> None:
     with made.plain():
         assert not made.model.training
     assert made.model.training
+
+
+def test_a_resumed_run_has_its_batches_whatever_the_device_would_choose(tmp_path: Path) -> None:
+    """Begun on a GPU, where nothing is padded, and gone on with here."""
+    recipe = a_run.small(tmp_path / "out")
+    assert build(recipe, device=CPU).lengths == "bucketed"
+    elsewhere = build(recipe, device=CPU, resume=True, lengths="unpadded")
+    assert elsewhere.lengths == "unpadded"
+    asked = build(replace(recipe, data=replace(recipe.data, lengths="unpadded")), device=CPU)
+    for index in (0, 5):
+        one, other = (made.batches.plan.batch(index) for made in (elsewhere, asked))  # type: ignore[union-attr]
+        assert all(np.array_equal(part, same) for part, same in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("state", ["float32", "16-bit"])
+@pytest.mark.parametrize("ema", [0.0, 0.9])
+def test_the_size_of_a_checkpoint_is_foretold(tmp_path: Path, state: str, ema: float) -> None:
+    run = {"checkpoint_state": state, "ema": ema}
+    recipe = a_run.small(tmp_path / "out", {"optimizer": {"name": "muon"}, "schedule": {"steps": 1}, "run": run})
+    train(recipe, quiet=True)
+    found = Checkpoints(tmp_path / "out" / "checkpoints").newest()
+    assert found is not None
+    size = sum(about["bytes"] for name, about in found.meta["files"].items() if name != "state.json")
+    assert checkpoint_bytes(build(recipe, device=CPU, resume=True)) == pytest.approx(
+        size, rel=0.1
+    )  # rows are short here

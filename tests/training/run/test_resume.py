@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import multiprocessing
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +22,7 @@ from safetensors.torch import load_file
 from tests.training import a_run
 
 from besag.errors import BesagError
+from besag.train_model import evaluation_of
 from besag.train_model import train as train_by_the_door
 from besag.training.run import export, logs, train
 from besag.training.run.checkpoint import Checkpoints
@@ -177,23 +181,124 @@ def test_a_full_disk_leaves_no_half_model(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_broken_checkpoints_are_passed_over_or_told(undisturbed: Path, tmp_path: Path) -> None:
-    import shutil
-
     folder = tmp_path / "run"
     shutil.copytree(undisturbed, folder)
     shutil.rmtree(folder / "model")
     store = Checkpoints(folder / "checkpoints")
     newest = store.newest()
     assert newest is not None
-    for content in ("[" * 3000, "{}", "5", '{"format": 1, "state": 3, "step": "a"}', ""):
+    for content in ("[" * 3000, "{}", "5", '{"format": 1, "state": 3, "step": "a"}', '{"format": 2, "files": 3}', ""):
         (newest.folder / "meta.json").write_text(content)
-        older = store.newest()
+        with pytest.warns(UserWarning, match=f"{newest.folder.name}: meta.json is none of a checkpoint"):
+            older = store.newest()
         assert older is not None
         assert older.step < newest.step
-    (older.folder / "state.pt").write_bytes(b"torn")
-    with pytest.raises(BesagError, match=r"cannot be read"):
+    (older.folder / "state-00001.safetensors").write_bytes(b"torn")
+    with pytest.raises(BesagError, match=r"state-00001.safetensors' is no file of a checkpoint"):
         older.read()
     other = a_run.small(folder, {**SHORT, "model": {"config": {**a_run.MODEL, "hidden_size": 32}}})
     (folder / "recipe.toml").unlink()
     with pytest.raises(BesagError, match=r"no recipe.toml that says what of"):
         train(other, resume=True, quiet=True)
+
+
+# ---- over several machines
+
+TRAVEL: dict[str, Any] = {
+    "optimizer": {"name": "muon", "lr": 1e-2},
+    "schedule": {"steps": 24, "shape": "trapezoid"},
+    "run": {"ema": 0.9, "checkpoint_state": "16-bit", "checkpoint_every": 100, "log_every": 4},
+    "evaluation": {"sentences": 2},
+}
+
+
+def stopping_after(steps: int) -> Any:
+    asked = iter(range(1, 10**9))
+    return lambda: next(asked) >= steps
+
+
+def sat_through(folder: Path, changes: dict[str, Any], *sittings: int) -> Path:
+    """Sittings of so many steps, each on a machine of its own: another path, another number of workers."""
+    home = folder / "0"
+    for number, steps in enumerate((*sittings, 10**9)):
+        after = folder / str(number)
+        if number:
+            shutil.copytree(home / "run", after / "run", ignore=shutil.ignore_patterns("cache", "tensorboard", ".*"))
+            a_run.corpus(after)
+            torch.manual_seed(number)
+        workers = {**changes, "run": {**changes["run"], "workers": number % 2}}
+        train(a_run.small(after / "run", workers), resume=number > 0, stop=stopping_after(steps), quiet=True,
+              monitor=evaluation_of)  # fmt: skip
+        home = after
+    return home / "run"
+
+
+def test_three_sittings_in_16_bits_are_as_good_as_one(tmp_path: Path) -> None:
+    train(a_run.small(tmp_path / "whole" / "run", TRAVEL), quiet=True, monitor=evaluation_of)
+    end = sat_through(tmp_path / "parts", TRAVEL, 7, 9)
+    one, other = (logs.read(folder) for folder in (tmp_path / "whole" / "run", end))
+    assert [row["step"] for row in one] == [row["step"] for row in other] == [4, 8, 12, 16, 20, 24, 24]
+    assert [row.get("tokens") for row in one] == [row.get("tokens") for row in other]  # the same batches
+    assert one[0]["loss"] - one[-2]["loss"] > 1
+    assert abs(one[-1]["heldout_loss"] - other[-1]["heldout_loss"]) < 0.01
+    assert abs(one[-2]["loss"] - other[-2]["loss"]) < 0.01
+    card = (end / "model" / "README.md").read_text()
+    assert re.search(
+        r"- sitting 1 of 3: \d{4}-\d\d-\d\d \d\d:\d\d to .*: steps 1 to 7, [\d,]+ tokens, 0:\d\d of tr", card
+    )
+    assert "steps 8 to 16" in card
+    assert "steps 17 to 24" in card
+    assert "hardware:" not in card
+    assert "sitting" not in (tmp_path / "whole" / "run" / "model" / "README.md").read_text()
+
+
+@pytest.mark.slow
+def test_three_sittings_in_float32_are_one_to_the_bit(tmp_path: Path) -> None:
+    exact = {**TRAVEL, "run": {**TRAVEL["run"], "checkpoint_state": "float32"}}
+    train(a_run.small(tmp_path / "whole" / "run", exact), quiet=True, monitor=evaluation_of)
+    assert_the_same(tmp_path / "whole" / "run", sat_through(tmp_path / "parts", exact, 7, 9))
+
+
+@pytest.mark.parametrize("state", ["float32", "16-bit"])
+def test_masters_are_the_same_bits_after_loading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+    """Weights in bfloat16 are not in the checkpoint: they are rounded from their masters, as before."""
+    from besag.training.run.trainer import Loop
+
+    run = {**TRAVEL["run"], "checkpoint_state": state, "precision": "bfloat16-pure"}
+    recipe = a_run.small(tmp_path / "run", {**TRAVEL, "run": run})
+    seen: list[Any] = []
+    restore, snapshot = Loop._restore, Loop.snapshot
+
+    def kept(loop: Any) -> Any:
+        weights = {name: weight.detach().clone() for name, weight in loop.built.objective.named_parameters()}
+        return copy.deepcopy(snapshot(loop)), weights
+
+    monkeypatch.setattr(Loop, "snapshot", lambda loop: seen.append(kept(loop)) or snapshot(loop))
+    train(recipe, stop=stopping_after(5), quiet=True)
+    monkeypatch.setattr(Loop, "_restore", lambda loop, saved: (restore(loop, saved), seen.append(kept(loop)))[0])
+    train(recipe, resume=True, stop=stopping_after(1), quiet=True)
+    (before, rounded), (after, again) = seen[:2]
+    assert {weight.dtype for weight in rounded.values()} == {torch.bfloat16}
+    assert all(torch.equal(rounded[name], again[name]) for name in rounded)
+    assert all(value.dtype == torch.float32 for name, value in before["objective"].items() if name in rounded)
+    assert all(torch.equal(value, after["objective"][name]) for name, value in before["objective"].items())
+    moments = [(one, after["optimizer"]["state"][number]) for number, one in before["optimizer"]["state"].items()]
+    same = [torch.equal(one[name], other[name]) for one, other in moments for name in one]
+    assert all(same) == (state == "float32")
+    for one, other in moments:
+        for name in one:
+            rate = 2**-10 if name == "square" else 2**-11
+            torch.testing.assert_close(other[name], one[name], rtol=rate * 1.001, atol=1e-9)
+
+
+def test_a_missing_file_is_told_and_nothing_begins_anew(tmp_path: Path) -> None:
+    """A run that was carried here without one of its files."""
+    recipe = a_run.small(tmp_path / "run", {"run": {"checkpoint_shard": 1.0}, "schedule": {"steps": 3}})
+    train(recipe, stop=stopping_after(1), quiet=True)
+    [folder] = (tmp_path / "run" / "checkpoints").iterdir()
+    assert all(file.stat().st_size <= 10**6 for file in folder.iterdir())
+    (folder / "state-00002.safetensors").rename(tmp_path / "left-behind")
+    with pytest.raises(BesagError, match=r"step-00000001: state-00002.safetensors is missing. Bring what is missing"):
+        train(recipe, resume=True, quiet=True)
+    (tmp_path / "left-behind").rename(folder / "state-00002.safetensors")
+    assert train(recipe, resume=True, quiet=True).finished

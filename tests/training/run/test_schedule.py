@@ -82,11 +82,11 @@ def test_a_restored_run_goes_on_where_it_was() -> None:
     factors = run(whole, 7, 2.0)
     begun = run(first, 7, 2.0, limit=10)
     second.restore(first.state())
-    assert (second.step, second.tokens, second.seconds) == (10, 70, 18.0)
+    assert (second.step, second.tokens, second.seconds, second.step_seconds) == (10, 70, 18.0, 2.0)
     second.seconds = 20.0  # what the timer says when the next step begins
     rest = run(second, 7, 2.0)
     assert len(begun) + len(rest) == len(factors)
-    assert rest[2:] == pytest.approx(factors[12:])
+    assert rest == pytest.approx(factors[10:])
 
 
 def test_a_run_of_minutes_that_is_over_stays_over() -> None:
@@ -110,6 +110,14 @@ def test_a_paused_timer_stands_still() -> None:
     with timer.paused():
         time.sleep(0.05)
     assert 100.0 <= timer.seconds < 100.04
+
+
+def test_a_timer_can_be_turned_back_and_not_ahead() -> None:
+    timer = Timer(100.0)
+    timer.turn_back(90.0)
+    assert 90.0 <= timer.seconds < 91.0
+    timer.turn_back(95.0)
+    assert 90.0 <= timer.seconds < 91.0
 
 
 def test_rates_keep_the_ratio_of_groups() -> None:

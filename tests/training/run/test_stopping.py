@@ -21,6 +21,18 @@ def test_before_the_first_step_and_the_second_time_ctrl_c_is_not_held_back() -> 
         stop.arrived(2, None)
 
 
+def test_a_sitting_ends_by_the_clock_and_a_signal_still_counts() -> None:
+    assert not Stop(minutes=60)()
+    stop = Stop(minutes=0)
+    assert stop()
+    assert stop.signal is None
+    with stoppable(60) as later:
+        assert not later()
+        later.arrived(15, None)
+        assert later()
+        assert later.signal == 15
+
+
 def test_the_signal_is_taken_and_given_back() -> None:
     before = signal.getsignal(signal.SIGINT)
     with stoppable() as stop:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 import random
 from dataclasses import replace
@@ -15,6 +16,7 @@ from transformers import TrainerCallback
 from besag.errors import BesagError
 from besag.masks.law import Adaptive
 from besag.training.recipe import Evaluation
+from besag.training.run import schedule
 from besag.training.run.checkpoint import Checkpoint, Checkpoints
 from besag.training.run.trainer import Hooks
 
@@ -103,7 +105,7 @@ def test_resumed_in_the_middle_it_ends_in_the_same_bits(tmp_path: Path, schedule
     assert first == "step-00000003"
     torch.manual_seed(77), random.seed(7), np.random.seed(1)
     rest: list[dict[str, float]] = []
-    start = Checkpoint(store.folder / first, {"step": 3})
+    start = Checkpoint(store.folder / first, json.loads((store.folder / first / "meta.json").read_text()))
     resumed = small.loop(recipe, tmp_path, Hooks(log=rest.append), start, law=again)
     resumed.train()
     assert resumed.progress.step == whole.progress.step
@@ -197,6 +199,39 @@ def test_it_evaluates_and_saves_when_it_should_and_stops_when_asked(tmp_path: Pa
     assert loop.stopped
     assert not loop.progress.finished
     assert loop.built.model.training
+
+
+def test_beginning_anew_takes_none_of_a_runs_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers that start and layers that are compiled took half a minute each time; the first time it counts."""
+    now = [0.0]
+    monkeypatch.setattr(schedule.time, "monotonic", lambda: now[0])
+    recipe = small.recipe(schedule={"minutes": 2.0, "warmup": 0.0}, checkpoint_every=1000)
+    store, told = Checkpoints(tmp_path / "checkpoints"), []
+
+    def sitting(start: Checkpoint | None, steps: int) -> Any:
+        loop = small.loop(recipe, tmp_path, Hooks(), start)
+        loop.hooks.stop = lambda: loop.progress.step - (start.step if start else 0) >= steps - 1
+        loop.hooks.save = lambda: store.save(loop.progress.step, loop.snapshot(), {})  # type: ignore[assignment]
+        trained = loop.training_step
+
+        def step(*given: Any, **named: Any) -> Any:
+            fresh = not told or told[-1][0] is not loop
+            now[0] += 30.0 if fresh else 1.0
+            told.append((loop, loop.progress.seconds))
+            return trained(*given, **named)
+
+        loop.training_step = step  # type: ignore[method-assign]
+        now[0] += 20.0  # until the first batch is there
+        loop.train()
+        return loop
+
+    first = sitting(None, 10)
+    assert first.progress.seconds == pytest.approx(38.0)  # nine steps, one of them with 30 seconds
+    second = sitting(store.newest(), 10)
+    assert second.progress.seconds == pytest.approx(48.0)  # every step took the second it took before
+    last = sitting(store.newest(), 10**6)
+    assert last.progress.finished
+    assert last.progress.step == pytest.approx(120 - 30, abs=2)
 
 
 def test_minutes_end_a_run(tmp_path: Path) -> None:

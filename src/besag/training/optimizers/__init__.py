@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import nn
 
 from besag.training.optimizers.masters import Masters
 from besag.training.recipe import Optimizer as Settings
 
-__all__ = ["make"]
+__all__ = ["Masters", "make"]
 
 
-def make(module: nn.Module, settings: Settings) -> torch.optim.Optimizer:
+def make(module: nn.Module, settings: Settings) -> Masters:
     """The optimiser of a recipe over the trainable weights of an objective. Norms and biases are not decayed."""
     from besag.training.optimizers.adamw import AdamW
     from besag.training.optimizers.lamb import Lamb

@@ -7,7 +7,7 @@ master, which moves, and is rounded from it after every step. A float32 weight i
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -43,8 +43,30 @@ class Masters(torch.optim.Optimizer):
                 state["master"] = weight.detach().float().clone()
             state.update(self.begin(weight))
 
+    def exact(self, weight: Tensor) -> Tensor:
+        """The master of a weight; the weight itself where it has none."""
+        master: Tensor = self.state.get(weight, {}).get("master", weight)
+        return master
+
+    def remembered(self) -> dict[str, Any]:
+        """What `load_state_dict` takes, without the masters: whoever saves those needs no rounded weights."""
+        said = self.state_dict()
+        held = {
+            number: {name: value for name, value in of_one.items() if name != "master"}
+            for number, of_one in said["state"].items()
+        }
+        return {**said, "state": held}
+
+    def put_masters(self, exact: Iterable[tuple[Tensor, Tensor]]) -> None:
+        """Give rounded weights that have begun to move the masters they had, as (weight, master)."""
+        for weight, master in exact:
+            state = self.state.get(weight)
+            if state and weight.dtype != torch.float32 and "master" not in state:
+                state["master"] = master.to(weight.device, torch.float32, copy=True)
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As saved: torch would round what belongs to a bfloat16 weight to bfloat16."""
+        """As saved: torch would round what belongs to a bfloat16 weight to bfloat16. Numbers may be written as text."""
+        state_dict = {**state_dict, "state": {int(number): held for number, held in state_dict["state"].items()}}
         groups = self.param_groups
         super().load_state_dict(state_dict)
         order = [weight for group in groups for weight in group["params"]]

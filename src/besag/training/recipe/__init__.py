@@ -9,7 +9,7 @@ folder, so `read` and `to_toml(recipe, beside=folder)` undo each other.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -114,6 +114,8 @@ class Run:
     accumulate: int = 1  # batches of each process in one step
     ema: float = 0.0  # decay of the averaged weights, which are then evaluated and saved; 0: none
     checkpoint_every: int = 1000  # steps
+    checkpoint_state: Literal["float32", "16-bit"] = "float32"  # moments and averages; weights are always exact
+    checkpoint_shard: float = 500.0  # MB of one file of a checkpoint, at most
     keep: int = 2  # checkpoints that stay on disk
     log_every: int = 10  # steps
     plot: bool = True  # draw OUTPUT/curves.png anew while the run goes
@@ -179,9 +181,9 @@ PATHS_OR_NAMES = ("tokenizer.path", "model.start", "masking.options", "objective
 
 # what may change when a run is resumed: none of it changes what was learned so far
 MAY_CHANGE = frozenset({
-    "data.cache", "run.output", "run.device", "run.compile", "run.checkpoint_every", "run.keep", "run.log_every",
-    "run.plot", "run.workers", "run.threads", "run.weights", "run.check_memory", "schedule.steps", "schedule.tokens",
-    "schedule.minutes",
+    "data.cache", "run.output", "run.device", "run.compile", "run.checkpoint_every", "run.checkpoint_state",
+    "run.checkpoint_shard", "run.keep", "run.log_every", "run.plot", "run.workers", "run.threads", "run.weights",
+    "run.check_memory", "schedule.steps", "schedule.tokens", "schedule.minutes",
 })  # fmt: skip
 MAY_CHANGE_IN = ("evaluation.", "card.")  # everything
 
@@ -283,11 +285,15 @@ def template(law: str = "uniform") -> str:
     return recipe_text.write(Recipe, table, comments=True)
 
 
-def differences(before: Recipe, now: Recipe) -> list[Difference]:
-    """Which keys say something else; paths are compared by where they lead."""
+def _last_part(path: str) -> str:
+    return os.path.basename(os.path.normpath(path))
+
+
+def differences(before: Recipe, now: Recipe, by: Callable[[str], str] = os.path.realpath) -> list[Difference]:
+    """Which keys say something else; paths are compared by where they lead, or by what `by` makes of them."""
     tables = [recipe_values.as_table(recipe) for recipe in (before, now)]
     for table in tables:
-        recipe_values.walk_paths(table, PATHS, PATHS_OR_NAMES, os.path.realpath)
+        recipe_values.walk_paths(table, PATHS, PATHS_OR_NAMES, by)
     one, other = (recipe_values.flat(table) for table in tables)
     return [
         Difference(key, one.get(key), other.get(key))
@@ -299,9 +305,14 @@ def differences(before: Recipe, now: Recipe) -> list[Difference]:
 def refuse_changes(before: Recipe, now: Recipe, *, also: Sequence[str] = ()) -> list[Difference]:
     """What has changed and may, when a run that began as `before` is to go on as `now`; what may not is refused.
 
-    `also` names further keys that may change here (run.accumulate, when the number of processes makes up for it).
+    `also` names further keys that may change here (run.accumulate, when the number of processes makes up for it). Files
+    may lie in another folder, as they do on another machine: what is in them is told by the checksum of the text. A
+    stream has none.
     """
     changed = differences(before, now)
+    if not now.data.stream:
+        elsewhere = {one.key for one in differences(before, now, by=_last_part)}
+        changed = [one for one in changed if one.key in elsewhere or one.key in MAY_CHANGE]
     kind = [recipe_checks.total(recipe)[0] for recipe in (before, now)]
     free = {*MAY_CHANGE, *also}
     wrong = [one for one in changed if one.key not in free and not one.key.startswith(MAY_CHANGE_IN)]

@@ -59,6 +59,11 @@ class Built:
     def model(self) -> Any:
         return self.encoder.model
 
+    @property
+    def lengths(self) -> str:
+        """How passages are put into batches: `data.lengths`, decided."""
+        return "unpadded" if self.batches.maker.unpadded else "bucketed"
+
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
         """The precision in which losses are computed."""
         if self.precision == "bfloat16":
@@ -93,8 +98,16 @@ class Built:
             self.model.train(training)
 
 
-def build(recipe: Recipe, *, device: torch.device, ranks: Ranks | None = None, resume: bool = False) -> Built:
-    """Everything a run needs, still on the CPU."""
+def build(
+    recipe: Recipe,
+    *,
+    device: torch.device,
+    ranks: Ranks | None = None,
+    resume: bool = False,
+    lengths: str | None = None,
+) -> Built:
+    """Everything a run needs, still on the CPU. `lengths`: as a resumed run had them, on whatever device it began."""
+    lengths = lengths or recipe.data.lengths
     ranks = ranks or Ranks()
     precision = _precision(recipe.run.precision, device)
     sketch = networks.check_shape(recipe)  # now, and not after a tokenizer was trained for it
@@ -106,7 +119,7 @@ def build(recipe: Recipe, *, device: torch.device, ranks: Ranks | None = None, r
         memory.refuse_too_large(recipe, model, precision, device)
     with networks.seeded(recipe.run.seed + 2):
         model = adapt.adapt(model, recipe.adapt)
-    ragged = _ragged(recipe, model, vocabulary, device, precision)
+    ragged = _ragged(lengths, model, vocabulary, device, precision)
     if precision == "bfloat16-pure":
         networks.round_weights(model)
     assert vocabulary.mask_id is not None
@@ -123,7 +136,9 @@ def build(recipe: Recipe, *, device: torch.device, ranks: Ranks | None = None, r
     if recipe.run.compile:
         encoder.compile_layers()
     masking = _masking(recipe, vocabulary, encoder, data, ranks)
-    batches, clock = _batches(recipe, vocabulary, data, masking, ragged, ranks)
+    unpadded = ragged if lengths == "auto" else lengths == "unpadded"
+    static = recipe.run.compile and ragged and unpadded
+    batches, clock = _batches(recipe, vocabulary, data, masking, ranks, unpadded=unpadded, static=static)
     return Built(
         recipe, device, precision, vocabulary, encoder, objective, masking, batches, clock, data.train, data.valid
     )
@@ -140,9 +155,9 @@ def _precision(asked: str, device: torch.device) -> str:
     return asked
 
 
-def _ragged(recipe: Recipe, model: Any, vocabulary: Vocabulary, device: torch.device, precision: str) -> bool:
+def _ragged(lengths: str, model: Any, vocabulary: Vocabulary, device: torch.device, precision: str) -> bool:
     """Can sequences be run end to end? On CUDA, in bfloat16, where the family's attention can be replaced."""
-    wanted = device.type == "cuda" and precision != "float32" and recipe.data.lengths != "bucketed"
+    wanted = device.type == "cuda" and precision != "float32" and lengths != "bucketed"
     return wanted and networks.can_be_ragged(model, vocabulary)
 
 
@@ -224,12 +239,17 @@ class Text:
 
 
 def _batches(
-    recipe: Recipe, vocabulary: Vocabulary, data: Text, masking: masks.Masking, ragged: bool, ranks: Ranks
+    recipe: Recipe,
+    vocabulary: Vocabulary,
+    data: Text,
+    masking: masks.Masking,
+    ranks: Ranks,
+    *,
+    unpadded: bool,
+    static: bool,
 ) -> tuple[BatchDataset | StreamBatches, Clock]:
     schedule, run, copies = recipe.schedule, recipe.run, recipe.masking.copies
     clock = Clock(schedule.steps, schedule.tokens, run.accumulate, ranks.world)
-    unpadded = ragged if recipe.data.lengths == "auto" else recipe.data.lengths == "unpadded"
-    static = run.compile and ragged and unpadded
     if data.train is None:
         streamed = StreamBatches(
             recipe.data, vocabulary, masking, clock, seed=run.seed, unpadded=unpadded, copies=copies, static=static

@@ -65,6 +65,7 @@ class Facts:
     tokens: int | None = None  # read in training, special tokens counted
     epochs: float | None = None
     seconds: float | None = None
+    sittings: Sequence[str] = ()  # each in words; told where there were several
     purpose: str = "score"  # or "encode": what the objective says of the network that it leaves
     masks: bool = True  # did the objective learn from the law's masks? If not, it hid tokens in its own way
     tilted: bool = False  # does the law of masks look at the tokens that it hides?
@@ -249,6 +250,9 @@ def _training(recipe: Recipe, facts: Facts) -> Iterator[str]:
     ]
     if any(done):
         yield "done: " + ", ".join(filter(None, done))
+    several = len(facts.sittings) > 1
+    for number, sitting in enumerate(facts.sittings if several else (), 1):
+        yield f"sitting {number} of {len(facts.sittings)}: {sitting}"
     optimizer, schedule = recipe.optimizer, recipe.schedule
     matrix = f", of hidden matrices {optimizer.matrix_lr:g}" if optimizer.name == "muon" else ""
     decay = f", weight decay {optimizer.weight_decay:g}"
@@ -257,7 +261,7 @@ def _training(recipe: Recipe, facts: Facts) -> Iterator[str]:
     if recipe.run.ema:
         yield f"the weights are a moving average, decay {recipe.run.ema:g}"
     yield f"seed {recipe.run.seed}"
-    if facts.hardware:
+    if facts.hardware and not several:
         yield f"hardware: {facts.hardware}"
     if facts.command:
         yield f"command: `{facts.command}`"

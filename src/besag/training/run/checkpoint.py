@@ -1,19 +1,20 @@
 """A run on disk, such that a crash at any moment leaves a whole checkpoint behind.
 
-A checkpoint is a folder `step-00001000` with `state.pt` (tensors and plain numbers, never code) and `meta.json` (what
-it belongs to, the size and checksum of the state). It is written under a temporary name, flushed to the disk and only
-then given its name; older ones go after that. So whatever has the name is whole, and one whose file was damaged later
-is told by its checksum. Knows files, not what is in them.
+A checkpoint is a folder `step-00001000` with the state in files of bounded size (`shards.py`: tensors and plain
+numbers, never code) and `meta.json` (what it belongs to, the size and checksum of each file). It is written under a
+temporary name, flushed to the disk and only then given its name; older ones go after that. So whatever has the name is
+whole, and one that lost or changed a file later, on its way to another machine say, is told by its checksums. Knows
+files, not what is in them.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import random
 import re
 import shutil
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,10 +25,12 @@ import numpy as np
 import torch
 
 from besag.checks import is_whole
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
+from besag.training.run import shards
 
-FORMAT = 1
+FORMAT, ONE_FILE = 2, 1  # the second was written before there were shards, and is still read
 STATE, META = "state.pt", "meta.json"
+MEGABYTE = 10**6
 NAME, UNFINISHED = re.compile(r"step-(\d{8,})"), ".unfinished-"
 
 
@@ -42,7 +45,11 @@ class Checkpoint:
 
     def read(self) -> dict[str, Any]:
         try:
+            if self.meta["format"] == FORMAT:
+                return shards.read(self.folder, self.meta["files"])
             state: dict[str, Any] = torch.load(self.folder / STATE, map_location="cpu", weights_only=True)
+        except BesagError:
+            raise
         except Exception as problem:  # torch, zip files and pickles have each their own
             raise BesagError(f"the checkpoint {str(self.folder)!r} cannot be read: {_why(problem)}") from problem
         return state
@@ -64,16 +71,30 @@ class Checkpoint:
 class Checkpoints:
     """The checkpoints of one run, in one folder."""
 
-    def __init__(self, folder: Path, keep: int = 2) -> None:
-        self.folder, self.keep = folder, max(keep, 1)
+    def __init__(self, folder: Path, keep: int = 2, shard: float = 500.0) -> None:
+        self.folder, self.keep, self.most = folder, max(keep, 1), int(shard * MEGABYTE)
 
     def newest(self) -> Checkpoint | None:
-        """The newest whole one; those that are torn or damaged are passed over."""
+        """The newest whole one. Those that are torn or damaged are passed over, and told of; all cannot be."""
+        found, torn = self._newest()
+        if found is not None and torn:
+            warnings.warn(f"{'; '.join(torn)}: the run goes on from step {found.step}", stacklevel=2)
+        elif torn:
+            raise BesagError(
+                f"no checkpoint in {str(self.folder)!r} is whole: {'; '.join(torn)}. Bring what is missing, or begin a "
+                "new run in another folder (run.output)"
+            )
+        return found
+
+    def _newest(self) -> tuple[Checkpoint | None, list[str]]:
+        """The newest whole one, and what is wrong with those after it."""
+        torn: list[str] = []
         for path in reversed(self._paths()):
-            meta = _whole(path)
-            if meta is not None:
-                return Checkpoint(path, meta)
-        return None
+            found, wrong = _looked_at(path)
+            if found is not None:
+                return found, torn
+            torn.append(f"{path.name}: {wrong}")
+        return None, torn
 
     def save(self, step: int, state: Mapping[str, Any], meta: Mapping[str, Any]) -> Checkpoint:
         final = self.folder / f"step-{step:08d}"
@@ -82,24 +103,24 @@ class Checkpoints:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._clear_drafts()
             draft.mkdir()
-            checksum = _write_state(draft / STATE, state)
-            facts = {"format": FORMAT, "step": step, **meta, "state": checksum}
-            _write(draft / META, json.dumps(facts, indent=1).encode())
+            files = shards.write(draft, state, self.most)
+            facts = {"format": FORMAT, "step": step, **meta, "files": files}
+            shards.put(draft / META, json.dumps(facts, indent=1).encode())
             _flush(draft)
             if final.exists():  # of a run that was resumed further back
                 shutil.rmtree(final)
             draft.rename(final)
             _flush(self.folder)
-        except (OSError, RuntimeError) as problem:  # torch reports a failed write as a RuntimeError
+        except OSError as problem:
             shutil.rmtree(draft, ignore_errors=True)
-            kept = self.newest()
+            kept, _ = self._newest()
             there = f"the one of step {kept.step} is whole" if kept else "there is no earlier one"
             reason = _why(problem)
             raise BesagError(
                 f"the checkpoint of step {step} could not be written to {str(self.folder)!r}: {reason}; {there}. Make "
                 f"room and go on with --resume"
             ) from problem
-        self._forget_old()
+        self._forget_old(final)
         return Checkpoint(final, facts)
 
     def _paths(self) -> list[Path]:
@@ -109,21 +130,14 @@ class Checkpoints:
         found = [path for path in self.folder.iterdir() if NAME.fullmatch(path.name)]
         return sorted(found, key=lambda path: int(path.name.partition("-")[2]))
 
-    def _forget_old(self) -> None:
+    def _forget_old(self, new: Path) -> None:
         for path in self._paths()[: -self.keep]:
-            shutil.rmtree(path, ignore_errors=True)
+            if path != new:  # beside later ones that are damaged, the new one may be the only one that is whole
+                shutil.rmtree(path, ignore_errors=True)
 
     def _clear_drafts(self) -> None:
         for path in self.folder.glob(f"{UNFINISHED}*"):
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _write_state(path: Path, state: Mapping[str, Any]) -> dict[str, Any]:
-    with open(path, "wb") as file:
-        torch.save(dict(state), file)
-        file.flush()
-        os.fsync(file.fileno())
-    return _checksum(path)
 
 
 def _why(problem: BaseException) -> str:
@@ -134,13 +148,6 @@ def _why(problem: BaseException) -> str:
             return cause.strerror
         cause = cause.__cause__ or cause.__context__
     return str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-
-
-def _write(path: Path, content: bytes) -> None:
-    with open(path, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _flush(folder: Path) -> None:
@@ -154,23 +161,20 @@ def _flush(folder: Path) -> None:
         os.close(handle)
 
 
-def _checksum(path: Path) -> dict[str, Any]:
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"bytes": path.stat().st_size, "sha256": digest}
-
-
-def _whole(path: Path) -> dict[str, Any] | None:
-    """The meta data of a checkpoint, or None if anything of it is missing or not as it was written."""
+def _looked_at(path: Path) -> tuple[Checkpoint | None, str]:
+    """A checkpoint if all of it is there as it was written; if not, what is wrong."""
     try:
-        meta = json.loads((path / META).read_text())
-        if meta["format"] != FORMAT or _checksum(path / STATE) != meta["state"]:
-            return None
-        if not is_whole(meta["step"], 0):
-            return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-    return dict(meta)
+        meta = json.loads((path / META).read_text(encoding="utf-8"))
+        form, step = meta["format"], meta["step"]
+        files = {STATE: meta["state"]} if form == ONE_FILE else meta["files"]
+        if not is_whole(step, 0) or not all(name == STATE or shards.NAMES.fullmatch(name) for name in files):
+            return None, f"{META} is none of a checkpoint"
+        wrong = shards.fault(path, files)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+        return None, f"{META} is {'missing' if isinstance(problem, FileNotFoundError) else 'none of a checkpoint'}"
+    if form not in (FORMAT, ONE_FILE):
+        return None, f"its format is {quoted(form)}, and this besag reads {ONE_FILE} and {FORMAT}"
+    return (None, wrong) if wrong else (Checkpoint(path, dict(meta)), "")
 
 
 def random_state() -> dict[str, Any]:

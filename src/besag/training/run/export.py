@@ -5,7 +5,7 @@ Written under a temporary name and renamed when whole. Whoever calls it has put 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from besag.training.network import adapt
 from besag.training.run import card, rounding
 from besag.training.run.build import Built
 from besag.training.run.schedule import Progress
+from besag.training.run.sittings import Sitting
 from besag.training.tokenizer.saving import save_whole
 
 HELD_OUT_TEXTS, HELD_OUT_TOKENS = 100, 30  # documents, and how much of each
@@ -31,13 +32,14 @@ def export(
     progress: Progress,
     metrics: Mapping[str, float],
     *,
+    sittings: Sequence[Sitting] = (),
     processes: int = 1,
     command: str = "",
     curves: Path | None = None,
 ) -> None:
     try:
         with whole_folder(folder) as draft:
-            _write(draft, built, progress, metrics, processes, command, curves)
+            _write(draft, built, progress, metrics, sittings, processes, command, curves)
     except (OSError, SafetensorError, BesagError) as problem:
         why = getattr(problem, "strerror", None) or problem
         raise BesagError(
@@ -51,6 +53,7 @@ def _write(
     built: Built,
     progress: Progress,
     metrics: Mapping[str, float],
+    sittings: Sequence[Sitting],
     processes: int,
     command: str,
     curves: Path | None,
@@ -82,6 +85,7 @@ def _write(
         steps=progress.step,
         tokens=progress.tokens,
         seconds=progress.seconds,
+        sittings=[str(sitting) for sitting in sittings],
         purpose=objective.purpose,
         masks=objective.masks,
         tilted=log_pi is not None,

@@ -7,14 +7,18 @@ estimate of `memory.py`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from besag.hardware import choose_device, memory_available
+from besag.results.words import counted
+from besag.training import optimizers
 from besag.training.data.cache import Cache
 from besag.training.recipe import Recipe
 from besag.training.recipe import checks as recipe_checks
 from besag.training.run import memory
 from besag.training.run.build import Built, build
+from besag.training.run.checkpoint import MEGABYTE
 
 
 def forecast(recipe: Recipe) -> list[tuple[str, str]]:
@@ -39,6 +43,20 @@ def _lines(built: Built) -> Iterator[tuple[str, str]]:
     left = memory_available(built.device)
     rest = "" if left is None else f"; {memory.size(left)} are left"
     yield "memory", f"{memory.need(recipe, built.model, built.precision, trained)}{rest}"
+    saved = checkpoint_bytes(built) / MEGABYTE
+    yield "a checkpoint", f"about {saved:,.1f} MB, in {counted(math.ceil(saved / recipe.run.checkpoint_shard), 'file')}"
+
+
+def checkpoint_bytes(built: Built) -> int:
+    """Of the tensors in a checkpoint: weights in float32, what the optimiser remembers of them, averages."""
+    run, optimizer = built.recipe.run, optimizers.make(built.objective, built.recipe.optimizer)
+    short = 2 if run.checkpoint_state == "16-bit" else 4
+    averaged = {id(weight) for weight in built.model.parameters()} if run.ema else set()
+    total = 0
+    for weight in built.objective.parameters():
+        remembered = len(optimizer.begin(weight)) + (id(weight) in averaged) if weight.requires_grad else 0
+        total += weight.numel() * (4 + remembered * (short if weight.ndim >= 2 else 4))
+    return total
 
 
 def _corpus(cache: Cache | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,11 @@ from besag.hardware import choose_device
 from besag.training import recipe as recipes
 from besag.training.recipe import Recipe
 from besag.training.recipe import checks as recipe_checks
+from besag.training.run import continuing, sixteen
+from besag.training.run.card import hardware_words
 from besag.training.run.checkpoint import Checkpoint, Checkpoints, random_state, set_random_state
 from besag.training.run.claim import CHECKPOINTS, MODEL, RECIPE, begun, take, tried
+from besag.training.run.sittings import Sittings
 
 Monitor = Callable[[Any, int], dict[str, float]]  # (model, step) → numbers by name
 
@@ -76,7 +79,7 @@ class _Run:
     ) -> None:
         self.recipe, self.command, self.quiet = recipe, command, quiet
         self.folder = Path(recipe.run.output)
-        self.checkpoints = Checkpoints(self.folder / CHECKPOINTS, recipe.run.keep)
+        self.checkpoints = Checkpoints(self.folder / CHECKPOINTS, recipe.run.keep, recipe.run.checkpoint_shard)
         self.metrics: dict[str, float] = {}
         self._make_monitor, self._stop = monitor, stop
         self._claim: Claim | None = None
@@ -99,14 +102,17 @@ class _Run:
         if start is not None and start.meta.get("over") == list(recipe_checks.total(self.recipe)) and self._has_model():
             metrics = {name: number for row in logs.read(self.folder) for name, number in row.items()}
             return TrainingResult(self.folder, metrics, True, start.step)
-        self.built = build(self.recipe, device=device, ranks=self.ranks, resume=start is not None)
-        self._refuse_other_text(start)
+        lengths = None if start is None else start.meta.get("lengths")
+        self.built = build(self.recipe, device=device, ranks=self.ranks, resume=start is not None, lengths=lengths)
+        if start is not None:
+            continuing.refuse_other_text(start, self.built)
         self.monitor = None if self._make_monitor is None else self._make_monitor(self.built)
         hooks = Hooks(log=self._record, advance=self._advance, save=self._save)
         hooks.evaluate = None if self.monitor is None else self._evaluate
         hooks.stop = self._stop or hooks.stop
         self.loop = Loop(self.recipe, self.built, self.folder, hooks, start, self.ranks)
         progress = self.loop.progress
+        self.sittings = self._sit_down(start)
         self.log = None
         if self.ranks.first:
             self.log = logs.Log.begin(
@@ -126,6 +132,12 @@ class _Run:
             if self.log is not None:
                 self.log.close()
         return TrainingResult(self.folder, self.metrics, self.loop.finished, progress.step)
+
+    def _sit_down(self, start: Checkpoint | None) -> Sittings:
+        before = [] if start is None else start.meta.get("sittings", [])
+        hardware = hardware_words(str(self.built.device), self.ranks.world)
+        with start.fitting() if start is not None else nullcontext():
+            return Sittings(before, hardware, self.loop.progress)
 
     def _owes_evaluation(self, logs: Any) -> bool:
         """Was the run stopped at a step that it would have evaluated at, before it did?"""
@@ -148,7 +160,7 @@ class _Run:
         if written.exists() and not tried(self.folder) and not begun(self.folder):
             raise BesagError(f"{str(written)!r} was written by no run, and would be lost: choose another run.output")
         self._claim = take(self.folder)
-        start = self.checkpoints.newest()
+        start = None
         if not begun(self.folder):
             if resume:
                 warnings.warn(f"there is nothing to resume in {str(self.folder)!r}: the run begins", stacklevel=2)
@@ -159,10 +171,9 @@ class _Run:
                 )
             before = recipes.read(written)
             recipes.refuse_changes(before, self.recipe, also=("run.accumulate",))
+            start = self.checkpoints.newest()
             if start is not None:
-                with start.fitting():
-                    processes = int(start.meta["processes"])
-                self._refuse_other_steps(before.run.accumulate, processes)
+                continuing.refuse_other_steps(before.run.accumulate, start, self.recipe, self.ranks.world)
             else:
                 warnings.warn(f"there is no checkpoint in {str(self.folder)!r} yet: the run begins anew", stacklevel=2)
         else:
@@ -172,27 +183,6 @@ class _Run:
             )
         write_whole(written, recipes.to_toml(self.recipe, beside=self.folder))
         return start
-
-    def _refuse_other_steps(self, accumulate: int, processes: int) -> None:
-        """A batch has its number from the batches of a step: with others of them, text would be skipped or repeated."""
-        before, now = accumulate * processes, self.recipe.run.accumulate * self.ranks.world
-        if before != now:
-            raise BesagError(
-                f"a step had {before} batches (run.accumulate = {accumulate}, {processes} processes), and would now "
-                f"have {now} ({self.recipe.run.accumulate}, {self.ranks.world}): keep their product as it was"
-            )
-
-    def _refuse_other_text(self, start: Checkpoint | None) -> None:
-        if start is not None and start.meta.get("text") != self._text():
-            raise BesagError(
-                f"the text in {', '.join(self.recipe.data.train) or self.recipe.data.dataset} is not what it was when "
-                f"this run began: bring the old one back, or begin a new run in another folder (run.output)"
-            )
-
-    def _text(self) -> str | None:
-        """The checksum of the corpus; None for a stream."""
-        cache = self.built.train
-        return None if cache is None else str(cache.meta["arrays"]["tokens"]["sha256"])
 
     def _has_model(self) -> bool:
         return (self.folder / MODEL / "config.json").exists()
@@ -228,8 +218,12 @@ class _Run:
         if self.log is not None:
             self.log.sync()
         over = recipe_checks.total(self.recipe) if self.loop.finished else None
-        about = {"processes": self.ranks.world, "over": over, "text": self._text()}
-        self.ranks.made_once(lambda: self.checkpoints.save(self.loop.progress.step, state, about))
+        about = {"processes": self.ranks.world, "over": over, **continuing.belonging(self.built)}
+        about["sittings"] = self.sittings.saved()
+        self.ranks.made_once(lambda: self.checkpoints.save(self.loop.progress.step, self._packed(state), about))
+
+    def _packed(self, state: dict[str, Any]) -> dict[str, Any]:
+        return sixteen.pack(state) if self.recipe.run.checkpoint_state == "16-bit" else state
 
     # ---- the end
 
@@ -248,6 +242,7 @@ class _Run:
                     self.built,
                     self.loop.progress,
                     self.metrics,
+                    sittings=self.sittings.all(),
                     processes=self.ranks.world,
                     command=self.command,
                     curves=self.folder / CURVES,

@@ -4,8 +4,10 @@ Progress t runs from 0 to 1 over the steps, the tokens or the minutes that the r
 recipe's times `factor(t)`: a warm-up from 0 over the first `warmup` of the run, then a shape that falls to `floor`.
 A step uses t in its own middle, so neither the first nor the last one is lost to a rate of 0.
 
-Minutes are monotonic time from the first batch on, compilation counted, evaluation and checkpoints not. A run with a
-budget of minutes ends before the step that would overrun it, with its decay finished.
+Minutes are monotonic time from the first batch on, compilation counted, evaluation and checkpoints not. When a run goes
+on in another process, its workers begin and its layers are compiled anew: that was paid for already, so the first steps
+of such a sitting count no more than a step did before. A run with a budget of minutes ends before the step that would
+overrun it, with its decay finished.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from besag.training.recipe import Recipe, Schedule
 from besag.training.recipe import checks as recipe_checks
 
 RECENT = 16  # steps whose lengths tell how long the next one will take
+SETTLING = 4  # first steps of a sitting in which layers may be compiled
 
 
 def factor(schedule: Schedule, progress: float) -> float:
@@ -93,11 +96,14 @@ class Progress:
 
     def state(self) -> dict[str, float]:
         over = self.total if self.finished else 0.0  # the length at which the run was over
-        return {"step": self.step, "tokens": self.tokens, "seconds": self.seconds, "over": over}
+        usual = self.step_seconds
+        return {"step": self.step, "tokens": self.tokens, "seconds": self.seconds, "over": over, "step_seconds": usual}
 
     def restore(self, state: dict[str, float]) -> None:
         self.step, self.tokens, self.seconds = int(state["step"]), int(state["tokens"]), float(state["seconds"])
         self._over = state["over"] == self.total
+        usual = float(state.get("step_seconds", 0.0))  # checkpoints of long ago do not say it
+        self._lengths = deque([usual] if usual else [], maxlen=RECENT)
 
 
 class Timer:
@@ -109,6 +115,10 @@ class Timer:
     @property
     def seconds(self) -> float:
         return self._spent + time.monotonic() - self._since
+
+    def turn_back(self, latest: float) -> None:
+        """Let it show no more than that."""
+        self._spent -= max(self.seconds - latest, 0.0)
 
     @contextmanager
     def paused(self) -> Iterator[None]:

@@ -1,6 +1,7 @@
-"""Ctrl-C or SIGTERM while a network is trained: the step is finished and a checkpoint written, before anything ends.
+"""Ctrl-C, SIGTERM or the end of a sitting while a network is trained: the step is finished and a checkpoint written,
+before anything ends.
 
-Knows signals. Refuses to know what is running: a run asks `stop()` at every step.
+Knows signals and the clock. Refuses to know what is running: a run asks `stop()` at every step.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,16 +19,20 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)  # the second is how services and clus
 
 
 class Stop:
-    """A signal during training: end after this step. Before training begins, and the second time, it ends at once."""
+    """A signal during training: end after this step. Before training begins, and the second time, it ends at once.
 
-    def __init__(self) -> None:
+    After so many minutes from now, everything counted, it says stop by itself.
+    """
+
+    def __init__(self, minutes: float | None = None) -> None:
+        self.until = None if minutes is None else time.monotonic() + 60 * minutes
         self.signal: int | None = None  # that ended the training
         self.before: dict[int, Any] = {}  # who took the signals
         self._training, self._process = False, os.getpid()
 
     def __call__(self) -> bool:
         self._training = True
-        return self.signal is not None
+        return self.signal is not None or (self.until is not None and time.monotonic() >= self.until)
 
     def arrived(self, number: int, frame: object) -> None:
         if os.getpid() != self._process or not self._training or self.signal is not None:
@@ -46,9 +52,9 @@ class Stop:
 
 
 @contextmanager
-def stoppable() -> Iterator[Stop]:
+def stoppable(minutes: float | None = None) -> Iterator[Stop]:
     """Ctrl-C and SIGTERM are taken by a `Stop` for as long as this lasts; what was ignored stays so."""
-    stop = Stop()
+    stop = Stop(minutes)
     if threading.current_thread() is not threading.main_thread():  # signals reach the main thread only
         yield stop
         return

@@ -35,7 +35,8 @@ from besag.training.run.build import Built
 from besag.training.run.checkpoint import Checkpoint, random_state, set_random_state
 from besag.training.run.meter import Meter
 from besag.training.run.ranks import Ranks
-from besag.training.run.schedule import Progress, Rates, Timer
+from besag.training.run.schedule import SETTLING, Progress, Rates, Timer
+from besag.training.run.sixteen import unpack
 
 Trainer: Any = transformers.Trainer  # what is overridden here has other types there
 Callback: Any = transformers.TrainerCallback
@@ -90,8 +91,8 @@ class Loop(Trainer):  # type: ignore[misc]
         self._start: dict[str, Any] | None = None
         self._checkpoint: Any = start
         if start is not None:
-            self._start = start.read()
             with start.fitting():
+                self._start = unpack(start.read())
                 self.progress.restore(self._start["progress"])
                 built.objective.load_state_dict(self._start["objective"])
         super().__init__(model=built.objective, args=arguments(recipe, folder, built.device, self.progress.max_steps))
@@ -107,6 +108,7 @@ class Loop(Trainer):  # type: ignore[misc]
         self.guided: AttentionGuided | None = law if isinstance(law, AttentionGuided) else None
         built.encoder.watched = self.adaptive is not None and self.guided is None
         self.stopped = self.exhausted = False
+        self._settling = 0  # steps whose length says nothing, for layers may be compiled in them
         self._fared: list[tuple[Predicted, Tensor]] = []
         self._read: list[Batch] = []  # of this step, where attention is looked at after it
         self._events: deque[Any] = deque()
@@ -137,6 +139,7 @@ class Loop(Trainer):  # type: ignore[misc]
             self._read = batches
         if self.progress.kind == "minutes":
             self._wait_for_device()
+        self._settle()
         pad = self.built.encoder.pad_id
         weight, tokens, seconds, stop = self.ranks.sum(
             sum(float(batch.weight.sum()) for batch in batches),
@@ -148,6 +151,13 @@ class Loop(Trainer):  # type: ignore[misc]
         self.lr_scheduler.apply(self.progress.begin(int(tokens), seconds))
         self.built.clock.publish(self.progress.share)
         return batches, max(weight, 1e-9)
+
+    def _settle(self) -> None:
+        """A step that begins or ends while a sitting settles counts as the steps of the sitting before did."""
+        usual = self.progress.step_seconds
+        if self._settling and usual:
+            self.timer.turn_back(self.progress.seconds + usual)
+        self._settling = max(self._settling - 1, 0)
 
     def _wait_for_device(self) -> None:
         if self.args.device.type != "cuda":
@@ -161,7 +171,7 @@ class Loop(Trainer):  # type: ignore[misc]
     # ---- a step
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
-        self.optimizer: torch.optim.Optimizer = optimizers.make(self.built.objective, self.recipe.optimizer)
+        self.optimizer: optimizers.Masters = optimizers.make(self.built.objective, self.recipe.optimizer)
         return self.optimizer
 
     def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
@@ -240,12 +250,17 @@ class Loop(Trainer):  # type: ignore[misc]
             torch.manual_seed((self.recipe.run.seed << 16) + self.ranks.rank)  # dropout
             return
         saved, self._start = self._start, None
+        self._settling = SETTLING + 1
+        self.timer = Timer(self.progress.seconds + self.progress.step_seconds)  # it began the last step, and ended it
+        torch.manual_seed((self.recipe.run.seed << 16) + self.ranks.rank)  # of a device that the checkpoint knows not
         self.state.global_step = self.progress.step
         with self._checkpoint.fitting():
             self._restore(saved)
 
     def _restore(self, saved: dict[str, Any]) -> None:
+        weights = saved["objective"]
         self.optimizer.load_state_dict(saved["optimizer"])
+        self.optimizer.put_masters((weight, weights[name]) for name, weight in self._named() if name in weights)
         if self.adaptive is not None:
             self.adaptive.restore({name: value.numpy() for name, value in saved["law"].items()})
         self.meter.restore(saved["meter"], self.args.device)
@@ -257,8 +272,8 @@ class Loop(Trainer):  # type: ignore[misc]
     def snapshot(self) -> dict[str, Any]:
         """Everything that decides how the run goes on. All processes take part."""
         state: dict[str, Any] = {
-            "objective": self.built.objective.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "objective": self._exact(),
+            "optimizer": self.optimizer.remembered(),
             "averaging": {} if self.averaging is None else self.averaging.state(),
             "law": {} if self.adaptive is None else {k: torch.from_numpy(v) for k, v in self.adaptive.state().items()},
             "progress": self.progress.state(),
@@ -269,6 +284,15 @@ class Loop(Trainer):  # type: ignore[misc]
         }
         self._refuse_nan(float(state["loss"]))
         return state
+
+    def _exact(self) -> dict[str, Tensor]:
+        """Weights and buffers; where a weight is rounded from a master, the master, from which it can be had again."""
+        state: dict[str, Tensor] = self.built.objective.state_dict()
+        return state | {name: self.optimizer.exact(weight) for name, weight in self._named() if name in state}
+
+    def _named(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """The weights by all their names: one that is tied has two."""
+        return self.built.objective.named_parameters(remove_duplicate=False)
 
     # ---- what is told
 

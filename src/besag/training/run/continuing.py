@@ -1,0 +1,49 @@
+"""Whether a run may go on here: with this text, this tokenizer and so many processes, and in batches laid as they were.
+
+A checkpoint says what it belongs to (`belonging`); the rest of a recipe is compared by `recipe.refuse_changes`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from besag.errors import BesagError
+from besag.training.data.cache import tokenizer_digest
+from besag.training.recipe import Recipe
+from besag.training.run.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from besag.training.run.build import Built
+
+
+def belonging(built: Built) -> dict[str, Any]:
+    """What a checkpoint says of the text it was trained on; a stream has no checksum."""
+    text = None if built.train is None else str(built.train.meta["arrays"]["tokens"]["sha256"])
+    return {"text": text, "tokenizer": tokenizer_digest(built.vocabulary), "lengths": built.lengths}
+
+
+def refuse_other_text(start: Checkpoint, built: Built) -> None:
+    now = belonging(built)
+    data, tokenizer = built.recipe.data, built.recipe.tokenizer
+    if start.meta.get("text") != now["text"]:
+        raise BesagError(
+            f"the text in {', '.join(data.train) or data.dataset} is not what it was when this run began: bring the "
+            "old one back, or begin a new run in another folder (run.output)"
+        )
+    if start.meta.get("tokenizer", now["tokenizer"]) != now["tokenizer"]:
+        raise BesagError(
+            f"the tokenizer {tokenizer.path or 'of this run'!r} is not what it was when this run began: bring the old "
+            "one back, or begin a new run in another folder (run.output)"
+        )
+
+
+def refuse_other_steps(accumulate: int, start: Checkpoint, recipe: Recipe, world: int) -> None:
+    """A batch has its number from the batches of a step: with others of them, text would be skipped or repeated."""
+    with start.fitting():
+        processes = int(start.meta["processes"])
+    before, now = accumulate * processes, recipe.run.accumulate * world
+    if before != now:
+        raise BesagError(
+            f"a step had {before} batches (run.accumulate = {accumulate}, {processes} processes), and would now "
+            f"have {now} ({recipe.run.accumulate}, {world}): keep their product as it was"
+        )

@@ -1,0 +1,63 @@
+"""Results in a folder and back: the same figures, and what is no folder of results."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from tests.laws import Arbitrary
+
+import besag
+from besag.errors import BesagError
+from besag.evaluation import saved
+from besag.evaluation.evaluation import Evaluation
+from besag.files.writing import write_rows
+
+
+def written(folder: Path, method: str = "pll", name: str = "results") -> tuple[Path, Evaluation]:
+    (folder / "p.tsv").write_text("good\tbad\tparadigm\ns0 s1\ts1 s1\tx\ns2\ts0\ty\ns1 s2\ts1 s2\ty\ns0\t\ty\n")
+    found = besag.evaluate(besag.load(Arbitrary(3)), "minimal_pairs", data=folder / "p.tsv", method=method)
+    place = folder / name
+    place.mkdir()
+    write_rows(place / saved.ITEMS, [saved.plain(row) for row in found.table("item")])
+    saved.write(place, [found], {"besag": "0", "limit": None})
+    return place, found
+
+
+def test_what_is_read_again_says_the_same(tmp_path: Path) -> None:
+    place, found = written(tmp_path)
+    [again] = saved.read(place)
+    assert again.table() == found.table()
+    assert again.parts[0].unscored == found.parts[0].unscored
+    assert again.suite == found.suite
+    lines = (place / saved.FIGURES).read_text(encoding="utf-8").splitlines()
+    assert lines[0].split("\t") == [*found.table()[0]]
+    assert len(lines) == 1 + len(found.figures)
+
+
+def test_rows_come_back_as_they_went() -> None:
+    row = {"a": math.nan, "b": [1.5, -math.inf], "c": "text", "d": {"e": math.inf}}
+    back = saved.plain(row)
+    assert math.isnan(back["a"])
+    assert (back["b"], back["c"], back["d"]) == ([1.5, -math.inf], "text", {"e": math.inf})
+
+
+def test_what_is_no_folder_of_results_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BesagError, match="no such folder"):
+        saved.read(tmp_path / "nowhere")
+    with pytest.raises(BesagError, match=r"holds no results: run.json cannot be read"):
+        saved.read(tmp_path)
+    place, _ = written(tmp_path)
+    (place / "items.jsonl.progress").write_text("{}")
+    with pytest.raises(BesagError, match="is not finished"):
+        saved.read(place)
+    (place / "items.jsonl.progress").unlink()
+    rows = (place / saved.ITEMS).read_text(encoding="utf-8").splitlines()
+    (place / saved.ITEMS).write_text("\n".join(rows[1:]) + "\n", encoding="utf-8")
+    with pytest.raises(BesagError, match=r"should hold 4 items .* has 3: was it changed"):
+        saved.read(place)
+    (place / saved.RUN).write_text(json.dumps({"kind": "something"}))
+    with pytest.raises(BesagError, match="none of an evaluation"):
+        saved.read(place)

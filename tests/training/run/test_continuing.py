@@ -1,0 +1,45 @@
+"""What a checkpoint belongs to goes on elsewhere, and nothing else does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests import networks
+from tests.training import a_run
+
+from besag.errors import BesagError
+from besag.training.run.checkpoint import Checkpoint
+from besag.training.run.continuing import belonging, refuse_other_steps, refuse_other_text
+
+
+def built(folder: Path, text: str = "abc", family: str = "bert") -> Any:
+    cache = SimpleNamespace(meta={"arrays": {"tokens": {"sha256": text}}})
+    vocabulary = networks.vocabulary(family)
+    return SimpleNamespace(recipe=a_run.small(folder), train=cache, vocabulary=vocabulary, lengths="bucketed")
+
+
+def test_the_same_text_and_tokenizer_go_on_and_others_do_not(tmp_path: Path) -> None:
+    before = belonging(built(tmp_path / "run"))
+    assert before["lengths"] == "bucketed"
+    start = Checkpoint(tmp_path, before)
+    refuse_other_text(start, built(tmp_path / "run"))
+    with pytest.raises(BesagError, match=r"the text in .*corpus.txt is not what it was"):
+        refuse_other_text(start, built(tmp_path / "run", text="abd"))
+    with pytest.raises(BesagError, match=r"the tokenizer .* is not what it was"):
+        refuse_other_text(start, built(tmp_path / "run", family="roberta"))
+    refuse_other_text(Checkpoint(tmp_path, {"text": "abc"}), built(tmp_path / "run"))  # of before it was written down
+    stream = SimpleNamespace(**{**vars(built(tmp_path / "run")), "train": None})
+    assert belonging(stream)["text"] is None
+
+
+def test_processes_times_batches_stay(tmp_path: Path) -> None:
+    recipe = a_run.small(tmp_path / "run", {"run": {"accumulate": 2}})
+    start = Checkpoint(tmp_path, {"processes": 4})
+    refuse_other_steps(1, start, recipe, world=2)
+    with pytest.raises(BesagError, match=r"a step had 4 batches .*would now have 2"):
+        refuse_other_steps(1, start, recipe, world=1)
+    with pytest.raises(BesagError, match="does not fit"):
+        refuse_other_steps(1, Checkpoint(tmp_path, {}), recipe, world=1)
