@@ -130,6 +130,14 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("joints/test_comparison.py", "distances between joints", ("joints/metrics.py",)),
     ("joints/test_kernels.py", "the fused passes and the tiles they run over", ("joints/tiles.py",)),
     ("test_vocabulary.py", "where tokens and words stand", ("spans.py",)),
+    ("rescoring/test_formats.py", "every format in an example of its own, read and written back", (
+        "rescoring/formats/espnet.py", "rescoring/formats/hyporadise.py", "rescoring/formats/jsonl.py",
+        "rescoring/formats/kaldi.py", "rescoring/formats/mlm_scoring.py", "rescoring/formats/moses.py",
+        "rescoring/formats/reading.py", "rescoring/formats/tsv.py", "rescoring/lists.py",
+    )),
+    ("rescoring/test_rescore.py", "lists that are rescored are judged and shown", (
+        "rescoring/judging.py", "rescoring/result.py",
+    )),
     ("results/test_conformance.py", "the contract of all results", ("results/result.py",)),
     ("masks/test_pmi_vocabulary.py", "a vocabulary is counted over a corpus", ("masks/corpus.py", "masks/counting.py")),
     ("samplers/kernels/test_spindle.py", "the schedules of tokens, beside those of the objective", (

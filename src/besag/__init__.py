@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from besag.joints.comparison import Comparison
     from besag.joints.pair import PairJoint
     from besag.language_model import LanguageModel, load
+    from besag.rescoring.rescore import rescore
+    from besag.rescoring.result import Rescoring
     from besag.samplers.chain import Chain
     from besag.samplers.editing.augmented import Augmentation
     from besag.samplers.editing.edit import Edited, Inversion
@@ -73,6 +75,7 @@ _HOMES = {
     "Rectangles": "besag.diagnostics.rectangle",
     "Report": "besag.study.report",
     "Required": "besag.constraints",
+    "Rescoring": "besag.rescoring.result",
     "Score": "besag.scores.score",
     "Solutions": "besag.constraints",
     "Table": "besag.conditionals.table",
@@ -85,6 +88,7 @@ _HOMES = {
     "masking_statistics": "besag.training.data.statistics",
     "minimal_pairs": "besag.evaluation.minimal_pairs",
     "overlap": "besag.evaluation.overlap",
+    "rescore": "besag.rescoring.rescore",
     "train": "besag.train_model",
     "train_tokenizer": "besag.training.tokenizer",
 }
@@ -93,8 +97,9 @@ __all__ = [
     "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Comparison", "Corpus", "DependenceMap",
     "Edited", "Evaluation", "Fill", "Forbidden", "Inversion", "Ising", "LanguageModel", "Length", "LengthModel",
     "Marginals", "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "Predicate",
-    "Recipe", "Rectangles", "Report", "Required", "Score", "Solutions", "Table", "TrainingResult", "Variants", "Word",
-    "corpus", "evaluate", "load", "masking_statistics", "minimal_pairs", "overlap", "train", "train_tokenizer",
+    "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Table", "TrainingResult",
+    "Variants", "Word", "corpus", "evaluate", "load", "masking_statistics", "minimal_pairs", "overlap", "rescore",
+    "train", "train_tokenizer",
 ]  # fmt: skip
 
 

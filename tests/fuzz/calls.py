@@ -79,7 +79,8 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "share": ("0.3",), "energy": ("'norm'", "'raw'"), "confidence": ("0.9",), "kind": ("'line'", "'text'", "'bpe'"),
     "distances": ("(1, 2)",), "per_text": ("1",), "max_distance": ("1", "None"), "gold": ("['cat', 'dog']", "None"),
     "lm": ("lm",), "separator": ("' '",), "strict": ("False",), "end": ("''", "'.'"), "every": ("1", "None"),
-    "query": ("'a'",),
+    "query": ("'a'",), "weight": ("0.5", "[0.5]", "None"), "casing": ("'lower'",),
+    "nbest": ("[at('besag.rescoring.lists.NBest')('a-1', (at('besag.rescoring.lists.Hypothesis')('a', 1),), 'a')]",),
     "statistics": ("None",), "against": ("()", "['mlm']"), "number": ("None", "1"), "what": ("'thing'",),
     "temperature": ("0.5",), "top_k": ("3",), "top_p": ("0.9",), "beam": ("2", "None"), "sample": ("False", "100"),
 }  # fmt: skip
@@ -156,7 +157,7 @@ def doors() -> tuple[Door, ...]:
         for kind, all in BEGUN.items()
         for name in all
     ]
-    for name in ("load", "corpus", "minimal_pairs", "overlap", "train", "train_tokenizer"):
+    for name in ("load", "corpus", "minimal_pairs", "overlap", "rescore", "train", "train_tokenizer"):
         found.append(_door(f"besag.{name}", getattr(besag, name), options=HANDED_ON.get(name)))
     for path in TOOLS:
         module, _, name = path.rpartition(".")

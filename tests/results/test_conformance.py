@@ -34,6 +34,8 @@ from besag.evaluation.compare import compare
 from besag.evaluation.minimal_pairs import minimal_pairs
 from besag.evaluation.overlap import overlap
 from besag.joints import construction
+from besag.rescoring.lists import Hypothesis, NBest
+from besag.rescoring.rescore import rescore
 from besag.results.result import Presented, Result
 from besag.results.status import Status
 from besag.results.tables import wrapped
@@ -72,6 +74,14 @@ def walk() -> np.ndarray:
     states = np.random.default_rng(0).integers(0, 2, (20, 30))
     states[:, :3] = 0
     return states
+
+
+def hypotheses(last: str = "b b b") -> list[NBest]:
+    texts = [[TEXT, "b b b"], ["c b c", last]]
+    return [
+        NBest(f"{BAD}-{place}", tuple(Hypothesis(text, -1.0) for text in both), TEXT)
+        for place, both in enumerate(texts)
+    ]
 
 
 MATRIX = np.array([[0.5, 0.5], [0.25, 0.75]])
@@ -117,6 +127,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
     ),
     "minimal pairs": lambda: minimal_pairs(lm(), [(TEXT, "b b b"), (f"{BAD} b b", "")]),
     "variants": lambda: residues().variants("AA", ["A1G", "A1G:A2G"], "ag"),
+    "a rescoring": lambda: rescore(lm(), hypotheses(), weight=0.5),
+    "a rescoring with a gap": lambda: rescore(lm(), hypotheses(""), tune=True),
     "an evaluation": lambda: besag.evaluate(lm(), "minimal_pairs", data=pairs_of(TEXT, "b b b", f"{BAD} b b", "")),
     "compared evaluations": lambda: compare([made("an evaluation")], [made("an evaluation")])[0],
     "an overlap": lambda: overlap([(f"one two three four {BAD}", BAD)], [f"{BAD} one two three four", "two"]),

@@ -32,6 +32,7 @@ from besag.cli.marginals import marginals
 from besag.cli.methods import methods
 from besag.cli.models import models
 from besag.cli.pairs import pairs
+from besag.cli.rescore import rescore
 from besag.cli.sample import sample
 from besag.cli.score import score
 from besag.cli.tokenizer import tokenizer
@@ -74,6 +75,7 @@ for command in (
     compare,
     diagnose,
     pairs,
+    rescore,
     lengths,
     distil_scorer,
     export,

@@ -269,8 +269,7 @@ class PlotOptions(OutputOptions):
 
     def open(self) -> Writer:
         out = super().open()
-        if self.plot is not None:
-            self._check_plot(self.plot)
+        self.check_plot()
         return out
 
     def save(self, result: Any) -> None:
@@ -279,7 +278,11 @@ class PlotOptions(OutputOptions):
             with whole(self.plot) as draft:
                 result.plot().figure.savefig(draft, dpi=DPI)
 
-    def _check_plot(self, path: str) -> None:
+    def check_plot(self) -> None:
+        """Can the picture be drawn, and written?"""
+        path = self.plot
+        if path is None:
+            return
         check_output(path, self.force)
         require("matplotlib", extra="plot").use("Agg")
         kinds = require("matplotlib.backend_bases", extra="plot").FigureCanvasBase.get_supported_filetypes()
