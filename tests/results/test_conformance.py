@@ -294,11 +294,13 @@ def test_its_picture_is_drawn_on_given_axes_or_new_ones(result):
 
 
 def public() -> set[type]:
-    """All public classes of besag but those of training, whose results are files."""
+    """All public classes of besag but those of training, whose results are files, and of transformers' kinds."""
     found = set()
     for module in pkgutil.walk_packages(besag.__path__, "besag."):
-        if module.name.startswith("besag.training") or module.name in ("besag.__main__", "besag.joints.tiles"):
-            continue  # the tiles need Triton
+        if module.name.startswith(("besag.training", "besag.family")):
+            continue
+        if module.name in ("besag.__main__", "besag.joints.tiles", "besag.harness"):
+            continue  # the last two need what may not be there
         kinds = inspect.getmembers(importlib.import_module(module.name), inspect.isclass)
         found |= {kind for name, kind in kinds if kind.__module__ == module.name and not name.startswith("_")}
     return found - {Result, Presented}
