@@ -85,9 +85,10 @@ def first_overlap(start: np.ndarray, end: np.ndarray, spans: np.ndarray) -> np.n
 def in_order(spans: Sequence[tuple[int, int]], text: str) -> list[tuple[int, int]]:
     """The spans as they are, if each begins where the one before has ended or later, and lies within the text."""
     last = 0
-    for start, end in spans:
+    for span in spans:
+        start, end = _two_numbers(span)
         if not last <= start <= end <= len(text):
-            raise BesagError(f"{quoted((start, end))} is no (start, end) within {quoted(text)} after character {last}.")
+            raise BesagError(f"{quoted(span)} is no (start, end) within {quoted(text)} after character {last}.")
         last = end
     return list(spans)
 
@@ -134,8 +135,7 @@ def given_spans(words: Any, texts: list[str]) -> list[list[tuple[int, int]]]:
                     raise BesagError(f"the word {quoted(word)} does not follow in {rest}, the rest of {quoted(text)}.")
                 cursor = start + len(word)
             else:
-                numbers = word if isinstance(word, Iterable) else ()
-                start, end = (*(int(at) for at in numbers if isinstance(at, int | np.integer)), -1, -1)[:2]
+                start, end = _two_numbers(word)
                 if not cursor <= start < end <= len(text):
                     raise BesagError(
                         f"{quoted(word)} is no (start, end) within {quoted(text)} after character {cursor}."
@@ -144,3 +144,10 @@ def given_spans(words: Any, texts: list[str]) -> list[list[tuple[int, int]]]:
             spans.append((start, cursor))
         result.append(spans)
     return result
+
+
+def _two_numbers(span: Any) -> tuple[int, int]:
+    """(start, end), or (−1, −1) of what is none."""
+    numbers = span if isinstance(span, Iterable) else ()
+    start, end = (*(int(at) for at in numbers if isinstance(at, int | np.integer)), -1, -1)[:2]
+    return start, end

@@ -373,6 +373,7 @@ def test_a_hub_name_is_described_from_the_headers_of_its_weights(bert, monkeypat
         raise huggingface_hub.errors.NotASafetensorsRepoError("none")
 
     monkeypatch.setattr(huggingface_hub, "get_safetensors_metadata", none)
+    monkeypatch.setattr(huggingface_hub, "file_exists", lambda *_, **__: False)  # nor in eight bits
     assert "has no weights as safetensors" in describe("owner/model")["why_not"]
 
 

@@ -41,9 +41,11 @@ def evaluate(
         An `Evaluation`: figures with n, standard errors and ties, and a row for each item.
 
     Examples:
-        >>> found = besag.evaluate(lm, "minimal_pairs", data="examples/minimal_pairs.tsv")
+        >>> with open("pairs.tsv", "w") as file:
+        ...     _ = file.write("good\\tbad\\nThe cats sleep.\\tThe cats sleeps.\\nShe is here.\\tShe are here.\\n")
+        >>> found = besag.evaluate(lm, "minimal_pairs", data="pairs.tsv")
         >>> found["accuracy over pairs"].value, found["accuracy over pairs"].n
-        (100.0, 8)
+        (100.0, 2)
     """
     if limit is not None and limit < 1:
         raise BesagError(f"limit={limit}: at least 1 item of each group, or None for all")
