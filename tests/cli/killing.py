@@ -13,6 +13,7 @@ import random
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import warnings
@@ -25,6 +26,7 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 import typer
 from tests import networks
+from tqdm.std import tqdm
 
 import besag.cli
 from besag.files import progress
@@ -148,6 +150,7 @@ def _become(folder: Path, command: tuple[str, ...]) -> None:
     sys.stdin, sys.stdout, sys.stderr = streams
     sys.argv = ["besag", *command]
     warnings.resetwarnings()  # the tests make errors of them
+    tqdm.set_lock(threading.RLock())  # its own is shared with the process it was split off from, also when it is killed
     for one in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(one, signal.default_int_handler if one == signal.SIGINT else signal.SIG_DFL)
     lm = model()
