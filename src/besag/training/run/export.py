@@ -44,7 +44,7 @@ def export(
         why = getattr(problem, "strerror", None) or problem
         raise BesagError(
             f"the model could not be written to {str(folder)!r}: {why}. The last checkpoint is whole: make room "
-            "(or with run.weights, choose as-trained) and go on with --resume"
+            "and go on with --resume (with run.weights=as-trained where it is their rounding that is refused)"
         ) from problem
 
 
