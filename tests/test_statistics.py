@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy import stats
 
 from besag.errors import BesagError
-from besag.statistics import Interval, holm, intervals, sign_flips
+from besag.statistics import Interval, holm, intervals, pearson, ranks, sign_flips, spearman
 
 numbers = st.floats(-100, 100)
 
@@ -124,3 +125,19 @@ def test_what_is_no_number_is_refused():
         sign_flips([1.0, math.nan])
     with pytest.raises(BesagError, match=r"level .* 95"):
         intervals([1.0], level=95)
+
+
+columns = st.lists(st.integers(-5, 5).map(float), min_size=3, max_size=20)
+
+
+@given(columns, st.randoms(use_true_random=False))
+def test_correlations_are_scipys(x: list[float], random: object) -> None:
+    y = [value + random.choice([-2.0, 0.0, 1.0]) for value in x]  # type: ignore[attr-defined]
+    one, two = np.array(x), np.array(y)
+    np.testing.assert_array_equal(ranks(one), stats.rankdata(one))
+    if len(set(x)) < 2 or len(set(y)) < 2:
+        assert math.isnan(pearson(one, two))
+        assert math.isnan(spearman(one, two))
+        return
+    assert pearson(one, two) == pytest.approx(stats.pearsonr(one, two).statistic, abs=1e-9)
+    assert spearman(one, two) == pytest.approx(stats.spearmanr(one, two).statistic, abs=1e-9)

@@ -1,4 +1,4 @@
-"""How sure a mean is, and whether two means differ: the bootstrap, the sign-flip test, Holm's correction.
+"""How sure a mean is, whether two means differ, how columns correlate: bootstrap, sign flips, Holm, ranks.
 
 Knows columns of numbers and which of them belong together (`groups`: the pairs of one text), nothing of what they are.
 Texts were drawn, so texts are what is drawn again and what is flipped; with one number a text these are the ordinary
@@ -12,6 +12,7 @@ With S_g the sum and n_g the size of group g = 1 … G:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -135,3 +136,22 @@ def _blocks(resamples: int, count: int) -> Iterator[int]:
     """How many of the draws are made at a time."""
     step = max(1, BLOCK // count)
     return (min(step, resamples - start) for start in range(0, resamples, step))
+
+
+def pearson(x: Floats, y: Floats) -> float:
+    """nan where one of the two does not vary."""
+    x, y = x - x.mean(), y - y.mean()
+    scale = math.sqrt(float(x @ x) * float(y @ y))
+    return float(x @ y) / scale if scale > 0 else math.nan
+
+
+def ranks(x: Floats) -> Floats:
+    """From 1; equal values share the mean of their ranks."""
+    _, which, counts = np.unique(x, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[which], np.float64)
+
+
+def spearman(x: Floats, y: Floats) -> float:
+    """The correlation of ranks; nan where one of the two does not vary."""
+    return pearson(ranks(x), ranks(y))

@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 from besag.errors import BesagError
@@ -20,9 +18,6 @@ from besag.evaluation.figures import (
     groups,
     mean,
     over_groups,
-    pearson,
-    ranks,
-    spearman,
 )  # fmt: skip
 
 ROWS = [
@@ -59,22 +54,6 @@ def test_a_mean_has_the_error_of_its_sample() -> None:
     assert math.isnan(mean(rows[:1], "x", "…", "mean").se)
     low, high = found.interval
     assert (low, high) == pytest.approx((3 - 1.96 * found.se, 3 + 1.96 * found.se))
-
-
-numbers = st.lists(st.integers(-5, 5).map(float), min_size=3, max_size=20)
-
-
-@given(numbers, st.randoms(use_true_random=False))
-def test_correlations_are_scipys(x: list[float], random: object) -> None:
-    y = [value + random.choice([-2.0, 0.0, 1.0]) for value in x]  # type: ignore[attr-defined]
-    one, two = np.array(x), np.array(y)
-    np.testing.assert_array_equal(ranks(one), stats.rankdata(one))
-    if len(set(x)) < 2 or len(set(y)) < 2:
-        assert math.isnan(pearson(one, two))
-        assert math.isnan(spearman(one, two))
-        return
-    assert pearson(one, two) == pytest.approx(stats.pearsonr(one, two).statistic, abs=1e-9)
-    assert spearman(one, two) == pytest.approx(stats.spearmanr(one, two).statistic, abs=1e-9)
 
 
 def test_a_correlation_has_a_bootstrap_interval_and_a_statistic_of_rows() -> None:

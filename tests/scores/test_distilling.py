@@ -13,7 +13,7 @@ from tests.networks import tiny, vocabulary
 import besag
 from besag.errors import BesagError
 from besag.scores import distilling
-from besag.scores.distilling import Moments, spearman
+from besag.scores.distilling import Moments
 
 
 def data(seed: int, places: int = 40, width: int = 5):
@@ -47,16 +47,6 @@ def test_a_penalty_without_end_leaves_what_the_network_says():
     moments = Moments(5)
     moments.add(*data(2))
     assert np.abs(moments.ridge(1e15)).max() < 1e-9
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=20))
-def test_spearman_agrees_with_scipy(pairs):
-    stats = pytest.importorskip("scipy.stats")
-    one, other = np.array(pairs, float).T
-    if len(set(one)) < 2 or len(set(other)) < 2:
-        assert spearman(one, other) == 0
-    else:
-        assert spearman(one, other) == pytest.approx(stats.spearmanr(one, other)[0], abs=1e-9)
 
 
 WORDS = ["the", "cat", "man", "on", "mat", "sleeps", "a"]

@@ -18,6 +18,7 @@ import numpy as np
 
 from besag.arrays import Floats, Ints
 from besag.errors import BesagError
+from besag.statistics import pearson, spearman
 
 HIGHER, LOWER = "higher is better", "lower is better"
 BINOMIAL = "√(a (1 − a) / n)"
@@ -141,24 +142,6 @@ def bootstrap(
         return math.nan, math.nan, math.nan
     low, high = np.quantile(found, [0.025, 0.975])
     return float(np.std(found, ddof=1)), float(low), float(high)
-
-
-def pearson(x: Floats, y: Floats) -> float:
-    """nan where one of the two does not vary."""
-    x, y = x - x.mean(), y - y.mean()
-    scale = math.sqrt(float(x @ x) * float(y @ y))
-    return float(x @ y) / scale if scale > 0 else math.nan
-
-
-def ranks(x: Floats) -> Floats:
-    """From 1; equal values share the mean of their ranks."""
-    _, which, counts = np.unique(x, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[which], np.float64)
-
-
-def spearman(x: Floats, y: Floats) -> float:
-    return pearson(ranks(x), ranks(y))
 
 
 def correlation(

@@ -73,9 +73,9 @@ class Suite(Named, ABC):
     def read(self, source: Source) -> Iterable[Item]:
         """The items, in a fixed order. What is wrong with a file is a BesagError that quotes it."""
 
+    @abstractmethod
     def judge(self, item: Item, given: Sequence[Any]) -> Row:
         """The row of an item whose answers are all there. Its id, group and status are added to it."""
-        raise NotImplementedError(f"{type(self).__name__} says not how answers are judged")
 
     @abstractmethod
     def figures(self, rows: Sequence[Row]) -> list[Figure]:

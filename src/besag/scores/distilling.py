@@ -27,6 +27,7 @@ from besag.scores.passage import Parts, Passage, ScorePlan
 from besag.scores.registry import Method
 from besag.scores.regression import BESIDE, Evidence, Regression, View, fit, view_of, width
 from besag.scores.scoring import score
+from besag.statistics import spearman
 
 LAMBDAS = tuple(10.0 ** (power / 2) for power in range(17))  # in places: 1 … 10⁸
 TINY = 1e-12  # below, a feature is never anything but 0
@@ -125,23 +126,9 @@ def judge(engine: Engine, terms: Terms) -> dict[str, Figures]:
 
 
 def _figures(found: Sequence[Floats], true: Sequence[Floats]) -> Figures:
-    totals, means = ([[float(how(one)) for one in part] for part in (found, true)] for how in (np.sum, np.mean))
+    totals, means = ([np.array([how(one) for one in part]) for part in (found, true)] for how in (np.sum, np.mean))
     flat = np.concatenate(found), np.concatenate(true)
     return Figures(spearman(*totals), spearman(*means), spearman(*flat), float(np.abs(flat[0] - flat[1]).mean()))
-
-
-def spearman(one: Sequence[float] | Floats, other: Sequence[float] | Floats) -> float:
-    """Spearman's ρ: the correlation of ranks, equals sharing the mean of theirs; 0 where one of them never varies."""
-    ranks = [_ranks(np.asarray(values, np.float64)) for values in (one, other)]
-    centred = [values - values.mean() for values in ranks]
-    scale = np.sqrt((centred[0] ** 2).sum() * (centred[1] ** 2).sum())
-    return float(centred[0] @ centred[1] / scale) if scale > 0 else 0.0
-
-
-def _ranks(values: Floats) -> Floats:
-    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    return (ends - (counts - 1) / 2)[which]
 
 
 class Speed(NamedTuple):

@@ -15,20 +15,12 @@ from typing import Annotated, Any
 
 from besag.errors import BesagError, quoted
 from besag.evaluation.asking import Model
-from besag.evaluation.figures import (
-    HIGHER,
-    OF_BOOTSTRAP,
-    Figure,
-    bootstrap,
-    column,
-    groups,
-    over_groups,
-    spearman,
-)
+from besag.evaluation.figures import HIGHER, OF_BOOTSTRAP, Figure, bootstrap, column, groups, over_groups
 from besag.evaluation.ranking import ndcg, top_recall
 from besag.evaluation.suite import Answer, Item, Row, Source, Suite, register
 from besag.files.rows import Row as FileRow
 from besag.scores import Method
+from besag.statistics import spearman
 from besag.variants.effects import effects, named
 from besag.variants.mutations import read_mutations, variants_of, wild_type_of
 from besag.variants.protein import Protein, only_sequence, plain
