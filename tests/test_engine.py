@@ -530,7 +530,8 @@ def test_a_steady_engine_does_not_look_at_the_clock(monkeypatch, steady):
     monkeypatch.setattr(besag.engine._Work, "_device_idles", lambda self: len(launched) < 1)
     law, launched, seen = Arbitrary(3), [], []
     engine = Engine(law, batch_tokens=9, progress=False)
-    engine.steady = steady
+    if steady:
+        engine.repeat()
     launch = engine.launch
     monkeypatch.setattr(engine, "launch", lambda group: (launched.append(len(group.lengths)), launch(group))[1])
 
@@ -545,3 +546,12 @@ def test_a_steady_engine_does_not_look_at_the_clock(monkeypatch, steady):
 
     assert len(list(engine.run(plans()))) == 3
     assert (seen[-1] > 0) != steady
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_an_engine_repeats_what_another_has_found(measured):
+    one, other = (Engine(Arbitrary(3), progress=False) for _ in range(2))
+    one.batch_tokens, one.measured = 1234, measured
+    other.repeat(one.found)
+    assert (other.batch_tokens, other.measured, other.steady) == (1234, measured, True)
+    assert other.found == one.found

@@ -63,6 +63,17 @@ class Engine(Batches):
         self.steady = False  # groups depend on what is asked alone, not on how fast the device is: the same bytes again
         self._doubts: dict[int, Tensor] = {}  # by thread: answers of `ask` that were no numbers
 
+    @property
+    def found(self) -> list[int]:
+        """What is found about batches and not set: all that another engine needs to `repeat` this one."""
+        return [self.batch_tokens, int(self.measured)]
+
+    def repeat(self, found: Sequence[int] | None = None) -> None:
+        """From here on the same questions run in the same batches: those that an earlier run has `found`, if any."""
+        self.steady = True
+        if found is not None:
+            self.batch_tokens, self.measured = int(found[0]), bool(found[1])
+
     def answer(self, questions: Questions, reduce: Reduction | Sequence[Reduction]) -> Answers:
         """Answer one set of questions now."""
         wanted = tuple(reduce) if isinstance(reduce, Sequence) else (reduce,)

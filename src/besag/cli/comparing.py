@@ -72,18 +72,17 @@ class Comparing:
         import besag
         from besag.study.folder import checksum
 
-        for scorer in self.scorers:
-            scorer.lm.engine.steady = True
         state = self.kept.begin({
             "besag": besag.__version__, **options,
             "models": [about_model(scorer.lm) for scorer in self.scorers],
             "reduction": self.work[0].reduction,
             "sentences": checksum(self.work[0].sentences),
         })  # fmt: skip
+        batches = [None] * len(self.scorers) if state is None else state["batches"]
+        for scorer, found in zip(self.scorers, batches, strict=True):
+            scorer.lm.engine.repeat(found)
         if state is not None:
             self.found = _read(self.kept.path, state["rows"])
-            for scorer, (tokens, measured) in zip(self.scorers, state["batches"], strict=True):
-                scorer.lm.engine.batch_tokens, scorer.lm.engine.measured = tokens, measured
 
     def through(self) -> bool:
         """Score all sentences; False after Ctrl-C or SIGTERM."""
@@ -117,9 +116,7 @@ class Comparing:
         self.kept.write({"score": found[0], "status": found[1]}, {})
         here = self.done % self.each
         if here % self.block == 0:  # of this scorer, or its last
-            engines = [scorer.lm.engine for scorer in self.scorers]
-            batches = [[engine.batch_tokens, engine.measured] for engine in engines]
-            self.kept.end_block({"rows": self.done, "batches": batches})
+            self.kept.end_block({"rows": self.done, "batches": [scorer.lm.engine.found for scorer in self.scorers]})
 
 
 def _read(path: str, rows: int) -> list[tuple[float, Status]]:

@@ -84,16 +84,15 @@ class Evaluating:
         """Take up what an earlier run of the same settings has left."""
         if self.kept is None:
             return
-        for engine in self._engines:
-            engine.steady = True
         state = self.kept.begin(settings)
+        batches = [None] * len(self._engines) if state is None else state["batches"]
+        for engine, found in zip(self._engines, batches, strict=True):
+            engine.repeat(found)
         if state is None:
             return
         earlier = _read(self.kept.path, state["rows"])
         for own, task in zip(self.rows, self.work, strict=True):
             own.extend(islice(earlier, len(task.items)))
-        for engine, (tokens, measured) in zip(self._engines, state["batches"], strict=True):
-            engine.batch_tokens, engine.measured = tokens, measured
 
     def through(self) -> bool:
         """Judge all items; False after Ctrl-C or SIGTERM."""
@@ -130,8 +129,7 @@ class Evaluating:
             return
         self.kept.write(own[-1], {})
         if len(own) % self.block == 0 or len(own) == len(task.items):
-            batches = [[engine.batch_tokens, engine.measured] for engine in self._engines]
-            self.kept.end_block({"rows": self.done, "batches": batches})
+            self.kept.end_block({"rows": self.done, "batches": [engine.found for engine in self._engines]})
 
 
 def _read(path: str, rows: int) -> Any:

@@ -133,9 +133,7 @@ def _run(
 
     engine, block = lm.engine, 1 if options["candidates"] == "all" else BLOCK[lm.conditionals.device.type]
     done, batches = folder.begin(about)
-    engine.steady = True  # from here on, the same questions run in the same batches
-    if batches is not None:
-        engine.batch_tokens, engine.measured = batches  # they are found, not set
+    engine.repeat(batches)
     total = len(texts) * len(schemes(options["pairs"], options["distances"])) * options["per_text"]
     if done:
         say(f"{done:,} of {total:,} pairs are there already")
@@ -154,7 +152,7 @@ def _run(
                     folder.append(row)
                     done += 1
                     if done % block == 0 or done == total:
-                        folder.note(done, [engine.batch_tokens, engine.measured])
+                        folder.note(done, engine.found)
                 bar.update()
         except KeyboardInterrupt:
             bar.close()

@@ -168,17 +168,16 @@ class Run:
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Take up what an earlier run has left; from here on, the same questions run in the same batches."""
-        for scorer in self.scorers:
-            scorer.lm.engine.steady = True
         state = self.out.begin(settings)
+        batches = [None] * len(self.scorers) if state is None else state["batches"]
+        for scorer, found in zip(self.scorers, batches, strict=True):
+            scorer.lm.engine.repeat(found)
         if state is None:
             return
         self.done = state["rows"]
         self.unscored.restore(state["unscored"])
         for tally, before in zip(self.tallies, state["tallies"], strict=True):
             tally.restore(before)
-        for scorer, (tokens, measured) in zip(self.scorers, state["batches"], strict=True):
-            scorer.lm.engine.batch_tokens, scorer.lm.engine.measured = tokens, measured
 
     def through(self, found: Iterable[Record | None]) -> bool:
         """Score and write all records; False after Ctrl-C."""
@@ -214,12 +213,11 @@ class Run:
 
     def _state(self) -> dict[str, Any]:
         """What a run that goes on from here must know, besides the rows."""
-        engines = [scorer.lm.engine for scorer in self.scorers]
         return {
             "rows": self.done,
             "unscored": self.unscored.state(),
             "tallies": [tally.state() for tally in self.tallies],
-            "batches": [[engine.batch_tokens, engine.measured] for engine in engines],  # they are found, not set
+            "batches": [scorer.lm.engine.found for scorer in self.scorers],
         }
 
     def _flush(self) -> None:
