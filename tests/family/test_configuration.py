@@ -46,7 +46,7 @@ def test_the_weights_of_both_shapes_fit_40_million(depth, width, heads):
     """By hand: a layer, its gate and its norms (the first lacks one), the sums over layers, the table and its bias."""
     inner, words = 2 * width, 12_288
     layer = 4 * width**2 + 3 * width * inner + heads * (width + 1) + 2 * width
-    sums = sum(range(2, -(-depth // 3) + 2))  # after every third layer, and after the last
+    sums = sum(range(2, -(-depth // 2) + 2))  # after every other layer
     ends = words * width + words + width**2 + 3 * width  # norms of the embeddings, of the last layer and of the head
     with torch.device("meta"):
         network = BesagForMaskedLM(
