@@ -59,7 +59,7 @@ class GivenTable:
                     "source"
                 )
         self.name, self.vocabulary, self.width, self.places = name, law.vocabulary, law.width, law.places
-        self.sources = {source: tuple(source.split()) for source in tables}
+        self.sources = {source: tuple(source.split()) if isinstance(source, str) else () for source in tables}
         if not all(self.sources.values()) or len({*self.sources.values()}) < len(tables):
             raise BesagError(f"the sources {quoted([*tables])} must be texts that differ, of one symbol at least")
         self.numbers = {one: i for i, one in enumerate(dict.fromkeys(s for key in self.sources.values() for s in key))}
