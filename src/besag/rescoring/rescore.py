@@ -64,11 +64,10 @@ def rescore(
     weight: float | Sequence[float] | None = None,
     dev: str | Path | Sequence[NBest] | None = None, dev_ref: str | Path | None = None,
     folds: Literal["speaker"] | Sequence[str] | None = None,
-    tune: bool = False, combine: bool = False, metric: MetricName = "wer",
-    length: Length = "none", alpha: float = 1.0,
+    tune: bool = False, combine: bool = False, metric: MetricName = "wer", length: Length = "none", alpha: float = 1.0,
+    sources: str | Path | None = None, dev_sources: str | Path | None = None,
     casing: Casing = "keep", full_stop: bool = False,
     format: Format | None = None, missing_scores: MissingScores = "refuse", scores: str | Path | None = None,
-    sources: str | Path | None = None, dev_sources: str | Path | None = None,
     resamples: int = 2000, seed: int = 0,
 ) -> Rescoring:  # fmt: skip
     """Rank the hypotheses of another system anew: its score plus λ times a language model's.
@@ -109,10 +108,8 @@ def rescore(
     """
     whole_number(resamples, "resamples", most=MOST_DRAWS)
     whole_number(seed, "seed", least=0)
-    reading = Reading(
-        casing, full_stop, length, number(alpha, "alpha", least=0.0), missing_scores,
-        None if scores is None else file_name(scores, "scores"),
-    )  # fmt: skip
+    alpha = number(alpha, "alpha", least=0.0)
+    reading = Reading(casing, full_stop, length, alpha, missing_scores, _file(scores, "scores"))
     return run(
         scorers_of(model, methods), reading, _lists(nbest, ref, format, sources), metric, weight,
         None if dev is None else _lists(dev, dev_ref, format, dev_sources), folds, tune, combine, resamples, seed,
@@ -190,12 +187,11 @@ def _lists(
         if ref is not None or sources is not None:
             raise BesagError("ref and sources are files of texts; lists have their own")
         return sound(nbest, "nbest")
-    return lists_of(
-        file_name(nbest, "nbest"),
-        format,
-        None if ref is None else file_name(ref, "ref"),
-        None if sources is None else file_name(sources, "sources"),
-    )
+    return lists_of(file_name(nbest, "nbest"), format, _file(ref, "ref"), _file(sources, "sources"))
+
+
+def _file(path: str | Path | None, name: str) -> str | None:
+    return None if path is None else file_name(path, name)
 
 
 def file_name(path: str | os.PathLike[str], name: str) -> str:
