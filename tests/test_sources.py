@@ -237,9 +237,12 @@ def test_a_run_that_goes_on_has_the_same_bytes(network):
         found = lm.score(iter(texts), sources=iter(sources))
         return dict(zip(plain, [score.log_probs.tobytes() for score in found], strict=True))
 
-    whole = answers(["the cat", IDLE, "a dog ran", "the dog"], ["a dog", "a cat ran", "a dog"])
-    rest = answers(["a dog ran", "the dog"], ["a cat ran", "a dog"])
+    whole = answers(["the cat", IDLE, "a dog ran", "the dog"], ["a dog", "a cat", "a dog"])
+    encoded, network.encoded = network.encoded, []
+    rest = answers(["a dog ran", "the dog"], ["a cat", "a dog"])
     assert {text: whole[text] for text in rest} == rest
+    assert encoded[1:] == network.encoded
+    assert len(network.encoded[0]) == 2  # together, as the run that went on has them
 
 
 def test_the_least_recently_used_is_forgotten_first(network, monkeypatch):
