@@ -320,6 +320,16 @@ def test_a_source_is_said_once(lm):
     assert lm.given("q").given("r").score(TEXT).total == lm.given("r").score(TEXT).total
 
 
+def test_a_recorded_chain_goes_on_with_its_own_source_only(lm, tmp_path):
+    record = {"kernel": "gibbs", "chains": 2, "seed": 1, "record": tmp_path / "chains.jsonl"}
+    lm.given("q").sample(MASKED, steps=3, **record)
+    for other in (lm.given("q r"), alone("q")):
+        with pytest.raises(BesagError, match="is a run with other settings: source"):
+            other.sample(MASKED, steps=6, resume=True, **record)
+    whole = lm.given("q").sample(MASKED, kernel="gibbs", chains=2, seed=1, steps=6)
+    assert lm.given("q").sample(MASKED, steps=6, resume=True, **record).texts == whole.texts
+
+
 def test_as_many_sources_as_texts(lm):
     with pytest.raises(BesagError, match="sources: 1 were given for 2 texts"):
         lm.score([TEXT, TEXT], sources=["q"])
