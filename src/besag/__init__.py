@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from besag.scores.length import LengthModel
     from besag.scores.marginals import Marginals
     from besag.scores.score import Score
+    from besag.service.client import connect
     from besag.study.report import Report
     from besag.train_model import TrainingResult, train
     from besag.training.collator import MaskingCollator
@@ -84,6 +85,7 @@ _HOMES = {
     "TrainingResult": "besag.train_model",
     "Variants": "besag.variants.variants",
     "Word": "besag.constraints",
+    "connect": "besag.service.client",
     "corpus": "besag.scores.corpora",
     "evaluate": "besag.evaluation.evaluate",
     "load": "besag.language_model",
@@ -100,8 +102,8 @@ __all__ = [
     "Edited", "Evaluation", "Fill", "Forbidden", "GivenTable", "Inversion", "Ising", "LanguageModel", "Length",
     "LengthModel", "Marginals", "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern",
     "Predicate", "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Table",
-    "TrainingResult", "Variants", "Word", "corpus", "evaluate", "load", "masking_statistics", "minimal_pairs",
-    "overlap", "rescore", "train", "train_tokenizer",
+    "TrainingResult", "Variants", "Word", "connect", "corpus", "evaluate", "load", "masking_statistics",
+    "minimal_pairs", "overlap", "rescore", "train", "train_tokenizer",
 ]  # fmt: skip
 
 

@@ -138,7 +138,13 @@ class _Asker(Asker[T]):
 class _Work(Work):
     """Of one model, for askers that must not be in each other's way."""
 
+    def __init__(self, engine: Engine, note: Callable[[int, float], None]) -> None:
+        super().__init__(engine)
+        self.note = note
+
     def launch(self, group: Group) -> list[Flight]:
+        tokens = int(group.lengths.sum())
+        self.note(tokens, min(1.0, tokens / self.engine.batch_tokens))
         try:
             return super().launch(group)
         except Exception as why:
@@ -157,7 +163,8 @@ class Scheduler:
         self.queue_tokens = queue_tokens
         self.waiting = 0  # tokens accepted and not given back
         self.served, self.busy = 0, 0.0  # tokens given back, and the seconds in which any were here
-        self._since = 0.0
+        self.tokens = self.groups = 0  # through the network, in so many groups
+        self._filled = self._since = 0.0
         self._arrived: deque[tuple[_Asker[Any], Request]] = deque()
         self._jobs: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._line: dict[_Asker[Any], None] = {}  # the oldest first
@@ -171,8 +178,7 @@ class Scheduler:
     # ---- the door, for any thread
 
     def admit(self, tokens: int, seconds: float | None = None) -> Ticket:
-        """Room for so many tokens, to be done within so many seconds; or `Busy`, or `TooLarge`."""
-        tokens = max(1, tokens)
+        """Room for so many tokens, to be done within so many seconds; or `Busy`, or `TooLarge`. For 0 there is room."""
         with self._changed:
             self._refuse_closed()
             if tokens > self.queue_tokens:
@@ -180,7 +186,7 @@ class Scheduler:
                     f"this asks for about {tokens:,} tokens to be run, and {self.queue_tokens:,} may wait here: ask "
                     "for less at a time"
                 )
-            if self.waiting + tokens > self.queue_tokens:
+            if tokens and self.waiting + tokens > self.queue_tokens:
                 raise Busy(self.waiting, self._seconds(self.waiting + tokens - self.queue_tokens))
             if self.waiting == 0:
                 self._since = time.monotonic()
@@ -247,6 +253,14 @@ class Scheduler:
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
+    @property
+    def fill(self) -> float:
+        """The mean share of a full batch that a group had."""
+        return self._filled / self.groups if self.groups else 0.0
+
+    def _note(self, tokens: int, share: float) -> None:
+        self.tokens, self.groups, self._filled = self.tokens + tokens, self.groups + 1, self._filled + share
+
     def _refuse_closed(self, accepted: bool = False) -> None:
         """Who holds a ticket has been accepted, and is served to the end."""
         if self._ended or (self._closing and not accepted):
@@ -299,7 +313,7 @@ class Scheduler:
         """A step of the work of one model. What fails beyond any one plan fails for all who wait for this model."""
         model = id(engine.conditionals)
         if model not in self._works:
-            self._works[model] = _Work(engine if engine.source is None else engine.given(None))
+            self._works[model] = _Work(engine if engine.source is None else engine.given(None), self._note)
         try:
             step(self._works[model])
             self._works[model].feed_device()

@@ -35,6 +35,7 @@ from besag.cli.pairs import pairs
 from besag.cli.rescore import rescore
 from besag.cli.sample import sample
 from besag.cli.score import score
+from besag.cli.serve import serve
 from besag.cli.tokenizer import tokenizer
 from besag.cli.train import app as train
 
@@ -79,6 +80,7 @@ for command in (
     lengths,
     distil_scorer,
     export,
+    serve,
     models,
     methods,
     cite,

@@ -1,0 +1,196 @@
+"""besag's own routes: one for each verb, its arguments as JSON, its result as `to_dict` gives it.
+
+Options of a method are checked against the method, so that no body can name what only Python may say (a file to record
+to, a function that watches).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from besag.joints.registry import CONSTRUCTIONS
+from besag.language_model import LanguageModel
+from besag.places.reading import MASK
+from besag.registry import Registry, options, refuse_unknown
+from besag.samplers import KERNELS
+from besag.scheduler import Ticket, TooLarge
+from besag.scores import METHODS
+from besag.service import bodies, tokenizers, weighing, wire
+from besag.service.bodies import said
+from besag.service.desk import Desk
+
+WAITING = 64  # events that a slow reader may be behind
+
+
+def refuse_strangers(registry: Registry[Any], name: str, options: Mapping[str, object]) -> None:
+    refuse_unknown(f"the {registry.what} {registry.known(name)!r}", registry.options(name), options)
+
+
+def routes(desk: Desk) -> APIRouter:
+    router = APIRouter(tags=["besag"])
+
+    async def told(request: Request, body: bodies.Body, weight: int, verb: Callable[[LanguageModel], Any]) -> Response:
+        model, _ = desk.shelf.known(body.model)
+        whole = request.headers.get("accept", "") == wire.TYPE
+
+        def written(lm: LanguageModel) -> bytes:
+            found = verb(lm if body.source is None else lm.given(body.source))
+            several = isinstance(found, list)
+            tell: Callable[[Any], Any] = wire.pack if whole else lambda one: one.to_dict()
+            shown = [tell(one) for one in found] if several else tell(found)
+            return json.dumps({"model": model, "results" if several else "result": shown}).encode()
+
+        content = await desk.answer(request, model, weight, written)
+        return Response(content, media_type="application/json")
+
+    @router.post("/score")
+    async def score(request: Request, body: bodies.ScoreBody) -> Response:
+        """One score a text, in the order of the texts."""
+        refuse_strangers(METHODS, body.method, body.options)
+        around = weighing.tokens(body.prefix + body.suffix) - 2
+        texts = [body.texts] if isinstance(body.texts, str) else body.texts
+        if len(texts) > desk.limits.texts:
+            raise TooLarge(f"{len(texts):,} texts in one request, and {desk.limits.texts:,} are taken: send several")
+        lengths = [weighing.tokens(text) + around for text in texts]
+        given = said(body, "words", "prefix", "suffix", "separator", "base", "rank", "entropy") | body.options
+        weight = weighing.scores(lengths, METHODS.known(body.method), body.options)
+        return await told(request, body, weight, lambda lm: lm.score(body.texts, body.method, **given))
+
+    @router.post("/choose")
+    async def choose(request: Request, body: bodies.ChooseBody) -> Response:
+        """Which choice fits the slot of the text best."""
+        method = body.method or "chain"
+        refuse_strangers(METHODS, method, body.options)
+        lengths = [weighing.tokens(body.text + choice) for choice in body.choices]
+        weight = weighing.scores(lengths, METHODS.known(method), body.options)
+        given = said(body, "of", "reduction") | body.options
+        return await told(request, body, weight, lambda lm: lm.choose(body.text, body.choices, body.method, **given))
+
+    @router.post("/joint")
+    async def joint(request: Request, body: bodies.JointBody) -> Response:
+        """The law of the tokens at two places or more, and its likeliest outcomes."""
+        refuse_strangers(CONSTRUCTIONS, body.method, body.options)
+        places = body.text.count(MASK) if body.positions is None else len(body.positions)
+        weight = weighing.joint(body.text, max(2, places), body.candidates)
+        given = said(body, "outcomes", "candidates") | body.options
+        return await told(
+            request, body, weight,
+            lambda lm: lm.joint(body.text, body.positions, body.method, **given),
+        )  # fmt: skip
+
+    @router.post("/fill")
+    async def fill(request: Request, body: bodies.FillBody) -> Response:
+        """The likeliest fillings of all masks together."""
+        refuse_strangers(CONSTRUCTIONS, body.method, body.options)
+        weight = weighing.joint(body.text, body.text.count(MASK), body.candidates)
+        given = said(body, "outcomes", "candidates", "beam") | body.options
+        return await told(request, body, weight, lambda lm: lm.fill(body.text, body.k, body.method, **given))
+
+    @router.post("/dependence")
+    async def dependence(request: Request, body: bodies.DependenceBody) -> Response:
+        """The mutual information between every two tokens."""
+        weight = weighing.dependence(body.text, body.candidates, body.max_distance)
+        given = said(body, "candidates", "max_distance", "method")
+        return await told(request, body, weight, lambda lm: lm.dependence(body.text, **given))
+
+    @router.post("/sample")
+    async def sample(request: Request, body: bodies.SampleBody) -> Response:
+        """Text by one of the kernels; with `stream`, what the chains say while they run."""
+        refuse_strangers(KERNELS, body.kernel, body.options)
+        masks = (body.text or "").count(MASK)
+        weight = weighing.sample(body.text, body.length, body.chains, body.steps, masks)
+        given = said(body, "chains", "steps", "length", "end", "outcomes", "seed") | body.options
+
+        def draw(lm: LanguageModel, **more: Any) -> Any:
+            return lm.sample(body.text, body.kernel, **given, **more)
+
+        if not body.stream:
+            return await told(request, body, weight, draw)
+        return await _streamed(desk, request, body, weight, draw)
+
+    @router.get("/methods")
+    async def methods() -> JSONResponse:
+        """Scores, constructions of joints and kernels, with their options."""
+        kinds: dict[str, Registry[Any]] = {"scores": METHODS, "joints": CONSTRUCTIONS, "kernels": KERNELS}
+        return JSONResponse({kind: [_about(registry, name) for name in registry] for kind, registry in kinds.items()})
+
+    @router.get("/models")
+    async def models() -> JSONResponse:
+        """Which models are served, and which of them are in memory."""
+        return JSONResponse({"models": [_model(desk, name) for name in desk.shelf.names]})
+
+    @router.get("/tokenizer")
+    async def tokenizer(request: Request, model: str | None = None) -> JSONResponse:
+        """The tokenizer of a model, for clients that read tokens."""
+        name, _ = desk.shelf.known(model)
+        return JSONResponse(await desk.answer(request, name, 1, lambda lm: tokenizers.written(lm.vocabulary)))
+
+    return router
+
+
+def _about(registry: Registry[Any], name: str) -> dict[str, Any]:
+    kind = registry[name]
+    return {"name": name, "title": kind.title, "options": {one.name: str(one) for one in options(kind)}}
+
+
+def _model(desk: Desk, name: str) -> dict[str, Any]:
+    lm = desk.shelf.loaded(name)
+    about: dict[str, Any] = {"name": name, "loaded": lm is not None}
+    if lm is not None:
+        length = lm.conditionals.max_length
+        about |= {"device": str(lm.conditionals.device), "dtype": lm.dtype, "width": lm.conditionals.width}
+        about |= {"max_length": length, "sees": lm.conditionals.sees}
+    return about
+
+
+async def _streamed(
+    desk: Desk, request: Request, body: bodies.SampleBody, weight: int, draw: Callable[..., Any]
+) -> StreamingResponse:
+    """Events: `step` as the reader keeps up, then `result` or `error`. Refusals come before the first of them."""
+    model, _ = desk.shelf.known(body.model)
+    loop, events = asyncio.get_running_loop(), asyncio.Queue[bytes]()
+    begun: asyncio.Future[Any] = loop.create_future()
+
+    def watch(step: int, chains: list[int], texts: Callable[[], list[str]]) -> None:
+        if events.qsize() < WAITING:  # else the reader is slow, and is shown a later step
+            row = {"step": step, "chains": chains, "texts": texts()}
+            loop.call_soon_threadsafe(events.put_nowait, _event("step", row))
+
+    def run(lm: LanguageModel) -> dict[str, Any]:
+        return dict(draw(lm if body.source is None else lm.given(body.source), watch=watch).to_dict())
+
+    work: asyncio.Future[Any] = asyncio.ensure_future(desk.answer(request, model, weight, run, begun=begun.set_result))
+    await asyncio.wait({work, begun}, return_when=asyncio.FIRST_COMPLETED)
+    if not begun.done():
+        await work  # it was refused
+    ticket: Ticket = begun.result()
+
+    async def lines() -> AsyncIterator[bytes]:
+        try:
+            while not (work.done() and events.empty()):
+                turn = asyncio.ensure_future(events.get())
+                await asyncio.wait([work, turn], return_when=asyncio.FIRST_COMPLETED)
+                if turn.done():
+                    yield turn.result()
+                else:
+                    turn.cancel()
+                    await asyncio.sleep(0)  # what was put before the end
+            failure = work.exception()
+            if failure is None:
+                yield _event("result", {"model": model, "result": work.result()})
+            else:
+                yield _event("error", {"message": str(failure)})
+        finally:
+            ticket.cancel()  # no reader, no chain; where all is done this does nothing
+
+    return StreamingResponse(lines(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+def _event(kind: str, data: Mapping[str, Any]) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
