@@ -92,7 +92,14 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("training/recipe/checks.py", "training/recipe/text.py", "training/recipe/values.py"),
     ),
     # ---- parts of something that is tested whole
-    ("test_engine.py", "buckets are seen by what the engine runs together", ("buckets.py",)),
+    ("test_engine.py", "buckets are seen by what the engine runs together", ("buckets.py", "pooling.py")),
+    ("service/test_app.py", "a request from its door to its answer", (
+        "service/bodies.py", "service/desk.py", "service/metrics.py",
+    )),
+    ("service/test_client.py", "what goes over the wire", ("service/tokenizers.py", "service/wire.py")),
+    ("service/test_native.py", "what is admitted by its weight", ("service/weighing.py",)),
+    ("service/test_openai.py", "prompts are what completions are made of", ("service/prompts.py",)),
+    ("service/test_run.py", "the command is the server", ("cli/serve.py",)),
     ("cli/test_commands.py", "short commands that print text", (
         "cli/choose.py", "cli/cite.py", "cli/models.py", "references.py",
     )),

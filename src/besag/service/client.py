@@ -130,6 +130,8 @@ class RemoteModel:
         **options: Any,
     ) -> Chain:
         """As `LanguageModel.sample`. `watch` is called while the chains run, for as many steps as the line carries."""
+        from besag.service import wire
+
         own = _apart(options, ("chains", "steps", "length", "end", "outcomes", "seed"))
         body = self._body(text=text, kernel=kernel, **own)
         if watch is None:
@@ -139,7 +141,9 @@ class RemoteModel:
                 watch(data["step"], data["chains"], lambda texts=data["texts"]: texts)  # type: ignore[misc]
             elif kind == "error":
                 raise BesagError(data["message"])
-        return self._result("/sample", **body)  # type: ignore[no-any-return]
+            else:
+                return wire.unpack(data["result"])  # type: ignore[no-any-return]
+        raise BesagError(f"{self.url} went away while the chains ran")
 
     def given(self, source: str) -> RemoteModel:
         """The same model given a source."""
@@ -181,8 +185,10 @@ class RemoteModel:
                 time.sleep(wait)
 
     def _events(self, route: str, body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        from besag.service import wire
+
         try:
-            with self._open(route, body, "text/event-stream") as answer:
+            with self._open(route, body, wire.TYPE) as answer:
                 kind = ""
                 for line in answer:
                     name, _, value = line.decode().strip().partition(": ")

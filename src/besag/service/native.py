@@ -34,21 +34,27 @@ def refuse_strangers(registry: Registry[Any], name: str, options: Mapping[str, o
 
 def routes(desk: Desk) -> APIRouter:
     router = APIRouter(tags=["besag"])
+    for part in (_scoring, _several_places, _writing, _listing):
+        part(router, desk)
+    return router
 
-    async def told(request: Request, body: bodies.Body, weight: int, verb: Callable[[LanguageModel], Any]) -> Response:
-        model, _ = desk.shelf.known(body.model)
-        whole = request.headers.get("accept", "") == wire.TYPE
 
-        def written(lm: LanguageModel) -> bytes:
-            found = verb(lm if body.source is None else lm.given(body.source))
-            several = isinstance(found, list)
-            tell: Callable[[Any], Any] = wire.pack if whole else lambda one: one.to_dict()
-            shown = [tell(one) for one in found] if several else tell(found)
-            return json.dumps({"model": model, "results" if several else "result": shown}).encode()
+async def _told(
+    desk: Desk, request: Request, body: bodies.Body, weight: int, verb: Callable[[LanguageModel], Any]
+) -> Response:
+    model = desk.shelf.plain(body.model)
+    tell = _teller(request)
 
-        content = await desk.answer(request, model, weight, written)
-        return Response(content, media_type="application/json")
+    def written(lm: LanguageModel) -> bytes:
+        found = verb(lm if body.source is None else lm.given(body.source))
+        several = isinstance(found, list)
+        shown = [tell(one) for one in found] if several else tell(found)
+        return json.dumps({"model": model, "results" if several else "result": shown}).encode()
 
+    return Response(await desk.answer(request, model, weight, written), media_type="application/json")
+
+
+def _scoring(router: APIRouter, desk: Desk) -> None:
     @router.post("/score")
     async def score(request: Request, body: bodies.ScoreBody) -> Response:
         """One score a text, in the order of the texts."""
@@ -60,7 +66,7 @@ def routes(desk: Desk) -> APIRouter:
         lengths = [weighing.tokens(text) + around for text in texts]
         given = said(body, "words", "prefix", "suffix", "separator", "base", "rank", "entropy") | body.options
         weight = weighing.scores(lengths, METHODS.known(body.method), body.options)
-        return await told(request, body, weight, lambda lm: lm.score(body.texts, body.method, **given))
+        return await _told(desk, request, body, weight, lambda lm: lm.score(body.texts, body.method, **given))
 
     @router.post("/choose")
     async def choose(request: Request, body: bodies.ChooseBody) -> Response:
@@ -70,8 +76,12 @@ def routes(desk: Desk) -> APIRouter:
         lengths = [weighing.tokens(body.text + choice) for choice in body.choices]
         weight = weighing.scores(lengths, METHODS.known(method), body.options)
         given = said(body, "of", "reduction") | body.options
-        return await told(request, body, weight, lambda lm: lm.choose(body.text, body.choices, body.method, **given))
+        return await _told(
+            desk, request, body, weight, lambda lm: lm.choose(body.text, body.choices, body.method, **given)
+        )
 
+
+def _several_places(router: APIRouter, desk: Desk) -> None:
     @router.post("/joint")
     async def joint(request: Request, body: bodies.JointBody) -> Response:
         """The law of the tokens at two places or more, and its likeliest outcomes."""
@@ -79,8 +89,8 @@ def routes(desk: Desk) -> APIRouter:
         places = body.text.count(MASK) if body.positions is None else len(body.positions)
         weight = weighing.joint(body.text, max(2, places), body.candidates)
         given = said(body, "outcomes", "candidates") | body.options
-        return await told(
-            request, body, weight,
+        return await _told(
+            desk, request, body, weight,
             lambda lm: lm.joint(body.text, body.positions, body.method, **given),
         )  # fmt: skip
 
@@ -90,15 +100,17 @@ def routes(desk: Desk) -> APIRouter:
         refuse_strangers(CONSTRUCTIONS, body.method, body.options)
         weight = weighing.joint(body.text, body.text.count(MASK), body.candidates)
         given = said(body, "outcomes", "candidates", "beam") | body.options
-        return await told(request, body, weight, lambda lm: lm.fill(body.text, body.k, body.method, **given))
+        return await _told(desk, request, body, weight, lambda lm: lm.fill(body.text, body.k, body.method, **given))
 
     @router.post("/dependence")
     async def dependence(request: Request, body: bodies.DependenceBody) -> Response:
         """The mutual information between every two tokens."""
         weight = weighing.dependence(body.text, body.candidates, body.max_distance)
         given = said(body, "candidates", "max_distance", "method")
-        return await told(request, body, weight, lambda lm: lm.dependence(body.text, **given))
+        return await _told(desk, request, body, weight, lambda lm: lm.dependence(body.text, **given))
 
+
+def _writing(router: APIRouter, desk: Desk) -> None:
     @router.post("/sample")
     async def sample(request: Request, body: bodies.SampleBody) -> Response:
         """Text by one of the kernels; with `stream`, what the chains say while they run."""
@@ -111,9 +123,11 @@ def routes(desk: Desk) -> APIRouter:
             return lm.sample(body.text, body.kernel, **given, **more)
 
         if not body.stream:
-            return await told(request, body, weight, draw)
+            return await _told(desk, request, body, weight, draw)
         return await _streamed(desk, request, body, weight, draw)
 
+
+def _listing(router: APIRouter, desk: Desk) -> None:
     @router.get("/methods")
     async def methods() -> JSONResponse:
         """Scores, constructions of joints and kernels, with their options."""
@@ -131,7 +145,10 @@ def routes(desk: Desk) -> APIRouter:
         name, _ = desk.shelf.known(model)
         return JSONResponse(await desk.answer(request, name, 1, lambda lm: tokenizers.written(lm.vocabulary)))
 
-    return router
+
+def _teller(request: Request) -> Callable[[Any], Any]:
+    """Results as `to_dict` shows them, or whole, for a client that makes the same objects of them."""
+    return wire.pack if request.headers.get("accept", "") == wire.TYPE else lambda result: result.to_dict()
 
 
 def _about(registry: Registry[Any], name: str) -> dict[str, Any]:
@@ -153,7 +170,7 @@ async def _streamed(
     desk: Desk, request: Request, body: bodies.SampleBody, weight: int, draw: Callable[..., Any]
 ) -> StreamingResponse:
     """Events: `step` as the reader keeps up, then `result` or `error`. Refusals come before the first of them."""
-    model, _ = desk.shelf.known(body.model)
+    model = desk.shelf.plain(body.model)
     loop, events = asyncio.get_running_loop(), asyncio.Queue[bytes]()
     begun: asyncio.Future[Any] = loop.create_future()
 
@@ -162,8 +179,8 @@ async def _streamed(
             row = {"step": step, "chains": chains, "texts": texts()}
             loop.call_soon_threadsafe(events.put_nowait, _event("step", row))
 
-    def run(lm: LanguageModel) -> dict[str, Any]:
-        return dict(draw(lm if body.source is None else lm.given(body.source), watch=watch).to_dict())
+    def run(lm: LanguageModel) -> Any:
+        return _teller(request)(draw(lm if body.source is None else lm.given(body.source), watch=watch))
 
     work: asyncio.Future[Any] = asyncio.ensure_future(desk.answer(request, model, weight, run, begun=begun.set_result))
     await asyncio.wait({work, begun}, return_when=asyncio.FIRST_COMPLETED)

@@ -40,7 +40,12 @@ NO_GENERATION = (
 
 def routes(desk: Desk) -> APIRouter:
     router = APIRouter(tags=["other people's"])
+    for part in (_completing, _tokenizing, _filling):
+        part(router, desk)
+    return router
 
+
+def _completing(router: APIRouter, desk: Desk) -> None:
     @router.post("/v1/completions")
     async def completions(request: Request, body: CompletionsBody) -> JSONResponse:
         """Scores of the tokens of prompts, texts or token ids, as `echo` and `logprobs` ask for."""
@@ -71,6 +76,8 @@ def routes(desk: Desk) -> APIRouter:
         names = [{"id": name, "object": "model", "created": 0, "owned_by": "besag"} for name in desk.shelf.names]
         return JSONResponse({"object": "list", "data": names})
 
+
+def _tokenizing(router: APIRouter, desk: Desk) -> None:
     @router.post("/tokenize")
     async def tokenize(request: Request, body: TokenizeBody) -> JSONResponse:
         """A text as token ids."""
@@ -102,6 +109,8 @@ def routes(desk: Desk) -> APIRouter:
         name, _ = desk.shelf.known(model)
         return JSONResponse(await desk.answer(request, name, ONE_PASS, _tokenizer))
 
+
+def _filling(router: APIRouter, desk: Desk) -> None:
     @router.post("/fill-mask")
     async def fill_mask(request: Request, body: FillMaskBody) -> JSONResponse:
         """Hugging Face's answer: for each mask the likeliest tokens, the others hidden. /fill fills them together."""
@@ -109,8 +118,6 @@ def routes(desk: Desk) -> APIRouter:
         top_k = 5 if body.parameters is None else body.parameters.top_k
         weight = weighing.tokens(body.inputs)
         return JSONResponse(await desk.answer(request, model, weight, lambda lm: _filled(lm, body.inputs, top_k)))
-
-    return router
 
 
 def _prompts(prompt: str | list[int] | list[str | list[int]]) -> list[str | list[int]]:

@@ -16,6 +16,7 @@ from besag.service.desk import Desk
 
 MOST_CONNECTIONS = 4096
 KEEP_ALIVE = 10  # seconds
+BACKLOG = 2048
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -28,6 +29,7 @@ def listening(host: str, port: int) -> socket.socket:
     one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         one.bind((host, port))
+        one.listen(BACKLOG)  # whoever is told the address may ask
     except OSError as problem:
         one.close()
         raise BesagError(f"port={port} of {host} cannot be had ({problem.strerror}): give another") from None

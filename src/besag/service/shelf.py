@@ -63,6 +63,13 @@ class Shelf:
             raise UnknownModel(f"no model {quoted(name)} is served here.{guess} There are: {', '.join(self._volumes)}")
         return model, method
 
+    def plain(self, name: str | None) -> str:
+        """The model, where a method has a field of its own."""
+        model, method = self.known(name)
+        if method is not None:
+            raise BesagError(f"{quoted(name)} names a method beside the model: here `method` says it")
+        return model
+
     @contextmanager
     def borrowed(self, name: str) -> Iterator[tuple[LanguageModel, Scheduler]]:
         """A model that stays as long as it is asked, loaded if it is not there, and the scheduler of its device."""
