@@ -193,6 +193,7 @@ WHOLE: dict[str, str] = {  # tests of no one file
     "fuzz/test_fuzz.py": "hostile inputs of all commands and of everything public",
     "results/test_conformance.py": "the contract of all results",
     "samplers/test_hostile.py": "whatever is said of the options of verbs that write or diagnose",
+    "service/test_hostile.py": "whatever is said in the body of a request",
     "scores/test_networks.py": "all methods on one network of each family",
     "test_cuda.py": "what runs differently on CUDA, beside the CPU",
     "test_examples.py": "what the pages show",

@@ -1,5 +1,6 @@
 """Plans of many callers in one thread: the numbers of `Engine.run`, no future lost or told twice, failures alone."""
 
+import copy
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -19,7 +20,7 @@ from besag.engine import IDLE, Engine, Plan, Request
 from besag.errors import BesagError
 from besag.language_model import LanguageModel
 from besag.reductions import Row, Target
-from besag.scheduler import Busy, Late, Scheduler, Stopped, TooLarge
+from besag.scheduler import Busy, Late, Scheduler, Stopped, Ticket, TooLarge
 
 
 @pytest.fixture
@@ -129,9 +130,16 @@ def mixed(lm: LanguageModel, words: list[str], number: int) -> list[object]:
             return [*lm.sample(two, "gibbs", chains=2, steps=3, seed=number).texts]
 
 
+def asked_by(scheduler: Scheduler, lm: LanguageModel, ticket: Ticket) -> LanguageModel:
+    """The model, asked by the holder of a ticket."""
+    mine = copy.copy(lm)
+    mine.engine = scheduler.asking(lm.engine, ticket)
+    return mine
+
+
 def through(scheduler: Scheduler, lm: LanguageModel, words: list[str], number: int) -> list[object]:
     with scheduler.admit(100) as ticket:
-        return mixed(lm.through(scheduler.asking(lm.engine, ticket)), words, number)
+        return mixed(asked_by(scheduler, lm, ticket), words, number)
 
 
 def same(one, other, tolerance):
@@ -171,7 +179,7 @@ def test_sources_of_callers_are_not_mixed_up(scheduler):
     def ask(number):
         source = ("Hund", "Katze")[number % 2]
         with scheduler.admit(10) as ticket:
-            mine = lm.through(scheduler.asking(lm.engine, ticket)).given(source)
+            mine = asked_by(scheduler, lm, ticket).given(source)
             return mine.score("b a", "chain").total == expected[source]
 
     with ThreadPoolExecutor(4) as pool:
@@ -265,7 +273,7 @@ def test_a_long_chain_is_cancelled_between_two_steps(scheduler):
     lm = besag.load(Table.random(3, 4), progress=False)
     with scheduler.admit(100) as ticket:
         threading.Timer(0.2, ticket.cancel).start()
-        mine = lm.through(scheduler.asking(lm.engine, ticket))
+        mine = asked_by(scheduler, lm, ticket)
         with pytest.raises(Stopped):
             mine.sample("[MASK] [MASK] s0 s1", steps=1_000_000)
 
@@ -306,7 +314,7 @@ def test_a_model_that_breaks_breaks_for_those_who_asked_it(scheduler, monkeypatc
 def test_an_idle_source_has_its_results_at_once(scheduler):
     lm = besag.load(Table.random(3, 2), progress=False)
     with scheduler.admit(100) as ticket:
-        mine = lm.through(scheduler.asking(lm.engine, ticket))
+        mine = asked_by(scheduler, lm, ticket)
         given_so_far = []
 
         def texts():
@@ -338,4 +346,4 @@ def test_a_plan_that_is_nothing_but_a_result_or_a_failure(scheduler):
 def test_the_mode_of_the_caller_goes_with_a_job(scheduler):
     lm = besag.load(Table.random(3, 4), progress=False)
     with scheduler.admit(10) as ticket, torch.inference_mode():
-        assert len(lm.through(scheduler.asking(lm.engine, ticket)).sample("[MASK] s0 s1 s2", steps=2, chains=2)) == 2
+        assert len(asked_by(scheduler, lm, ticket).sample("[MASK] s0 s1 s2", steps=2, chains=2)) == 2

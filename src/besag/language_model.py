@@ -134,12 +134,6 @@ class LanguageModel:
     def dtype(self) -> str:
         return dtype_name(self.conditionals.dtype)
 
-    def through(self, engine: Engine) -> LanguageModel:
-        """The same model asked through another engine, as one that a scheduler gives a caller."""
-        other = copy.copy(self)
-        other.engine = engine
-        return other
-
     @checked
     def given(self, source: str) -> LanguageModel:
         """The same model given a source: every verb then asks p(x_i | what is shown, source).

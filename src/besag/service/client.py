@@ -47,9 +47,10 @@ def connect(url: str, model: str | None = None, *, key: str | None = None, timeo
         A `RemoteModel`. A server that does not answer is told at once.
 
     Examples:
-        >>> besag.connect("http://127.0.0.1:9")
+        >>> besag.connect("127.0.0.1")
         Traceback (most recent call last):
-        besag.errors.BesagError: nobody answers at 'http://127.0.0.1:9': ...
+            ...
+        besag.errors.BesagError: '127.0.0.1' is no address of a server: write it as http://127.0.0.1:8000
     """
     remote = RemoteModel(url, model, key, timeout)
     remote.check()

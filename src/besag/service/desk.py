@@ -8,6 +8,7 @@ Knows neither routes nor schemas.
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 
 from fastapi import Request
 
+from besag.engine import Engine
 from besag.language_model import LanguageModel
 from besag.scheduler import Stopped, Ticket
 from besag.service.keys import Keys
@@ -73,7 +75,7 @@ class Desk:
                 if begun is not None:
                     begun(ticket)
                 engine = scheduler.asking(lm.engine, ticket)
-                work = loop.run_in_executor(self.threads, lambda: _unless_stopped(ticket, verb, lm.through(engine)))
+                work = loop.run_in_executor(self.threads, lambda: _unless_stopped(ticket, verb, through(lm, engine)))
                 watch = asyncio.ensure_future(_watched(request, ticket))
                 try:
                     return await work
@@ -108,6 +110,13 @@ class Desk:
         self.threads.shutdown(wait=False)
         self.loaders.shutdown(wait=False)
         return done
+
+
+def through(lm: LanguageModel, engine: Engine) -> LanguageModel:
+    """The same model asked through another engine."""
+    other = copy.copy(lm)
+    other.engine = engine
+    return other
 
 
 def seconds(request: Request, usual: float) -> float:
