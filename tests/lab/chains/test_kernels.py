@@ -11,8 +11,8 @@ from tests.samplers.enumerated import energy_law, move_matrix
 
 from besag.conditionals.table import Table
 from besag.errors import BesagError
-from besag.lab import chain, ising
-from besag.lab.chains import all_sites, blocks, gibbs, independent, metropolis, tempering, uniform_masks
+from besag.lab import chain, ising, uniform_masks
+from besag.lab.chains import all_sites, blocks, gibbs, independent, metropolis, tempering
 from besag.lab.chains.kernels import tempered
 from besag.lab.oracles import blank, check_kernel, follows, number, run, sequences
 from besag.samplers import kernel
@@ -181,6 +181,11 @@ def test_zeros_and_sums_are_refused():
         gibbs([[0.5, 0.0], [0.0, 0.5]])
     with pytest.raises(BesagError, match="not to 1"):
         blocks([[0.5, 0.1], [0.1, 0.5]], 1)
+
+
+def test_a_place_that_is_never_hidden_is_refused():
+    with pytest.raises(BesagError, match=r"places \[1, 2\] are in no mask, so the chain is reducible"):
+        blocks(LAW, {(0,): 1.0, (1, 2): 0.0})
 
 
 def test_what_is_too_large_is_refused():

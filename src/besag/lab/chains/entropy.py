@@ -25,8 +25,8 @@ from besag.arrays import Floats
 from besag.checks import checked, whole_number
 from besag.errors import require
 from besag.lab.chains.kernels import Blocks, blocks
-from besag.lab.chains.masks import Masks
 from besag.lab.chains.spectrum import spectrum
+from besag.lab.learning.masks import Masks
 
 SCALES = (0.1, 1.0, 4.0)  # of log f, where a search begins
 LOWEST = -500.0  # of log f, so that no density underflows

@@ -21,10 +21,10 @@ from typing import Literal
 import numpy as np
 
 from besag.arrays import Floats, Ints
-from besag.checks import checked, is_whole, number, whole_number
+from besag.checks import checked, number, whole_number
 from besag.errors import BesagError, quoted
-from besag.lab.chains.masks import Masks, checked_masks, uniform_masks
 from besag.lab.chains.transition import Dense, Product, Transition, refuse_dense
+from besag.lab.learning.masks import Masks, checked_masks, uniform_masks
 from besag.lab.systems.system import law_of
 
 MoveName = Literal["single", "block", "adjacent"]
@@ -37,8 +37,12 @@ class Blocks(Transition):
 
     def __init__(self, law: object, masks: Masks, name: str = "blocks") -> None:
         self.aim, self.name = law_of(law, positive=True), name
-        self.masks = checked_masks(masks, self.aim.shape)
+        self.masks = dict(checked_masks(masks, self.aim.shape))  # each weight broadcasts over the law
         self.passes = float(sum(len(places) * np.sum(self.aim * weight) for places, weight in self.masks.items()))
+        if unseen := sorted(set(range(self.aim.ndim)) - {place for places in self.masks for place in places}):
+            raise BesagError(
+                f"places {unseen} are in no mask, so the chain is reducible: what stands there never moves"
+            )
 
     @cached_property
     def law(self) -> Floats:
@@ -59,7 +63,7 @@ class Blocks(Transition):
         for (places, mass, total), weight in zip(self._parts, self.masks.values(), strict=True):
             mean = (mass[..., None] * shaped).sum(places, keepdims=True)
             kept = np.divide(mean, total[..., None], out=np.zeros_like(mean), where=total[..., None] > 0)
-            moved += (weight if isinstance(weight, float) else weight[..., None]) * kept
+            moved += weight[..., None] * kept
         return moved.reshape(f.shape)
 
 
@@ -89,7 +93,8 @@ class _One(Blocks):
     """A given place, alone; only together with others is it a chain of one law."""
 
     def __init__(self, table: Floats, place: int) -> None:
-        self.aim, self.name, self.passes, self.masks = table, f"place {place}", 1.0, {(place,): 1.0}
+        self.aim, self.name, self.passes = table, f"place {place}", 1.0
+        self.masks = {(place,): np.ones((1,) * table.ndim)}
 
 
 @checked
@@ -109,10 +114,10 @@ def blocks(law: object, masks: int | Masks) -> Blocks:
         1.5
     """
     table = law_of(law, positive=True)
-    if is_whole(masks):
-        return Blocks(table, uniform_masks(table.ndim, masks), f"blocks of {masks}")
-    adaptive = any(not np.isscalar(weight) for weight in masks.values())
-    return Blocks(table, masks, "adaptive blocks" if adaptive else "weighted blocks")
+    chosen = Blocks(table, _masks(table, masks))
+    adaptive = any(weight.size > 1 for weight in chosen.masks.values())
+    chosen.name = f"blocks of {masks}" if isinstance(masks, int) else f"{'adaptive' if adaptive else 'weighted'} blocks"
+    return chosen
 
 
 @checked
@@ -132,14 +137,14 @@ def independent(law: object, masks: int | Masks) -> Dense:
         array([0.25, 0.25, 0.25, 0.25])
     """
     table = law_of(law, positive=True)
-    chosen = checked_masks(uniform_masks(table.ndim, masks) if is_whole(masks) else masks, table.shape)
+    chosen = Blocks(table, _masks(table, masks)).masks
     matrix = _empty(table.size, "independent blocks")
     for places, weight in chosen.items():
-        if not isinstance(weight, float):
+        if weight.size > 1:
             raise BesagError(f"masks[{quoted(places)}]: a parallel pass does not know why its places were hidden")
         fibres = _fibres(table.shape, places)  # (F, B)
         drawn = _answers(table, places).ravel()[fibres]  # (F, B)
-        matrix[fibres[:, :, None], fibres[:, None, :]] += weight * drawn[:, None, :]
+        matrix[fibres[:, :, None], fibres[:, None, :]] += weight.item() * drawn[:, None, :]
     return Dense(matrix, table, "independent blocks", passes=1.0)
 
 
@@ -249,6 +254,10 @@ def tempered(table: Floats, energy: str, temperature: float) -> Floats:
 
 
 # ---- parts
+
+
+def _masks(table: Floats, masks: int | Masks) -> Masks:
+    return uniform_masks(table.ndim, masks) if isinstance(masks, int) else masks
 
 
 def _empty(size: int, name: str) -> Floats:
