@@ -16,10 +16,10 @@ from besag.checks import checked, whole_number
 from besag.errors import BesagError
 from besag.lab.learning.gradients import Gradients, check_loss, gradients
 from besag.lab.learning.information import Information, information
-from besag.lab.learning.masks import Loss, Masks, checked_masks
+from besag.lab.learning.masks import Loss, Masks, Sets, checked_masks
 from besag.lab.systems.system import Family
 
-ROUNDS, STILL, BLIND = 200, 1e-8, 1e-10  # of scoring; a step this small ends it; curvature, of a draw, that is none
+ROUNDS, STILL, BLIND = 200, 1e-6, 1e-10  # of scoring; a step this small ends it; curvature, of a draw, that is none
 MOST_DRAWS = 10**8
 
 
@@ -74,7 +74,7 @@ class Estimates:
 
 
 @checked
-def fit(family: Family, masks: Masks, counts: Floats, loss: Loss = "block") -> Fit:
+def fit(family: Family, masks: Masks | Sets, counts: Floats, loss: Loss = "block") -> Fit:
     """θ̂, from how often each state was seen with each mask.
 
     Args:
@@ -94,12 +94,12 @@ def fit(family: Family, masks: Masks, counts: Floats, loss: Loss = "block") -> F
         array([0.693])
     """
     check_loss(loss)
-    total = counts.sum()
-    if counts.shape != (len(checked_masks(masks, family.shape)), family.size) or not total > 0:
+    sets, total = checked_masks(masks, family.shape), counts.sum()
+    if counts.shape != (len(sets), family.size) or not total > 0:
         raise BesagError(f"counts have the shape {counts.shape}: give one row a set of masks, one column a state")
-    now, height = family, _height(family, masks, counts, loss)
+    now, height = family, _height(family, sets, counts, loss)
     for done in range(ROUNDS):
-        slope, curve = _slope(now, masks, counts, loss)
+        slope, curve = _slope(now, sets, counts, loss)
         if np.linalg.eigvalsh(curve)[0] <= BLIND * total:  # θ ran away, or never was seen
             return Fit(now.theta, False, done)
         step = np.linalg.solve(curve, slope)
@@ -107,7 +107,7 @@ def fit(family: Family, masks: Masks, counts: Floats, loss: Loss = "block") -> F
             return Fit(now.theta, True, done)
         for halving in range(40):
             moved = now.at(now.theta + step / 2**halving)
-            lower = _height(moved, masks, counts, loss)
+            lower = _height(moved, sets, counts, loss)
             if lower <= height + 1e-12 * abs(height):
                 break
         else:
@@ -116,11 +116,11 @@ def fit(family: Family, masks: Masks, counts: Floats, loss: Loss = "block") -> F
     return Fit(now.theta, False, ROUNDS)
 
 
-def _slope(family: Family, masks: Masks, counts: Floats, loss: Loss) -> tuple[Floats, Floats]:
+def _slope(family: Family, sets: Sets, counts: Floats, loss: Loss) -> tuple[Floats, Floats]:
     """The gradient of the log-likelihood and the information of the contexts seen."""
     size = len(family.theta)
     slope, curve = np.zeros(size), np.zeros((size, size))
-    for one, seen in zip(gradients(family, masks, loss), counts, strict=True):
+    for one, seen in zip(gradients(family, sets, loss), counts, strict=True):
         slope += seen @ sum(one.parts)
         expected = _expected(family, one, seen)
         curve += sum(part.T @ (expected[:, None] * part) for part in one.parts)
@@ -135,10 +135,10 @@ def _expected(family: Family, one: Gradients, seen: Floats) -> Floats:
     return np.asarray(np.divide(weight * contexts, mass, out=np.zeros(shape), where=mass > 0)).ravel()
 
 
-def _height(family: Family, masks: Masks, counts: Floats, loss: Loss) -> float:
+def _height(family: Family, sets: Sets, counts: Floats, loss: Loss) -> float:
     """The loss, summed."""
     total = 0.0
-    for (hidden, chances), row in zip(checked_masks(masks, family.shape), counts, strict=True):
+    for (hidden, chances), row in zip(sets, counts, strict=True):
         weight = np.broadcast_to(family.law * chances, family.shape)
         seen = row.reshape(family.shape)
         context = weight.sum(hidden, keepdims=True)
@@ -192,7 +192,7 @@ def simulate(
     fits = []
     for _ in range(repeats):
         drawn: Ints = generator.multinomial(sequences, family.law.ravel())
-        fits.append(fit(family, masks, _masked(drawn * draws, chances, generator), loss))
+        fits.append(fit(family, sets, _masked(drawn * draws, chances, generator), loss))
     kept = np.array([one.theta for one in fits if one.converged]).reshape(-1, len(family.theta))
     if len(kept) < 2:
         raise BesagError(f"{len(fits) - len(kept)} of {repeats} data sets have no estimate: draw more sequences")

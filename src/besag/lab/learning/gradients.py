@@ -16,7 +16,7 @@ import numpy as np
 
 from besag.arrays import Floats
 from besag.errors import BesagError, nearest, quoted
-from besag.lab.learning.masks import LOSSES, Loss, Masks, checked_masks
+from besag.lab.learning.masks import LOSSES, Loss, Masks, Sets, checked_masks
 from besag.lab.systems.system import Family
 
 
@@ -28,7 +28,7 @@ class Gradients(NamedTuple):
     parts: list[Floats]  # (S, d) each: one for the block, one a hidden place for tokens
 
 
-def gradients(family: Family, masks: Masks, loss: Loss) -> Iterator[Gradients]:
+def gradients(family: Family, masks: Masks | Sets, loss: Loss) -> Iterator[Gradients]:
     """Set by set."""
     check_loss(loss)
     shape, count = family.shape, len(family.theta)

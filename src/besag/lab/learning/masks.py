@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
-from math import prod
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -50,11 +49,17 @@ def uniform_masks(places: int, size: int) -> dict[tuple[int, ...], float]:
     return {hidden: 1 / len(sets) for hidden in sets}
 
 
-def checked_masks(masks: Masks, shape: tuple[int, ...]) -> list[tuple[tuple[int, ...], Floats]]:
-    """Each set, ascending, with its chances, which broadcast over the law; sets that never occur are left out."""
+class Sets(list[tuple[tuple[int, ...], Floats]]):
+    """Masks that were checked: each set, ascending, with its chances, which broadcast over the law."""
+
+
+def checked_masks(masks: Masks | Sets, shape: tuple[int, ...]) -> Sets:
+    """The same, or an error that says why not; sets that never occur are left out."""
+    if isinstance(masks, Sets):
+        return masks
     if not isinstance(masks, Mapping) or not masks:
         raise BesagError(f"masks={quoted(masks)}: give the chance of each set of places, {{(0,): 0.5, (1, 2): 0.5}}")
-    found, total = [], np.zeros((1,) * len(shape))
+    found, total = Sets(), np.zeros((1,) * len(shape))
     for hidden, chance in masks.items():
         places = tuple(subset(hidden, len(shape), "masks"))
         chances = array(chance, f"the chance of {quoted(hidden)}")
@@ -142,5 +147,5 @@ def _statistics(system: System) -> Statistics:
     for place in range(system.places):
         marginal = system.marginal([place])
         counts[: len(marginal)] += marginal * CORPUS / system.places
-    documents = system.draw(min(10**4, CORPUS // prod((system.places,))), seed=0)
+    documents = system.draw(min(10**4, CORPUS // system.places), seed=0)
     return Statistics(np.maximum(counts, 1).astype(np.int64), list(documents), frozenset(), tuple(system.symbols))
