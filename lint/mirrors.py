@@ -138,6 +138,11 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("rescoring/test_rescore.py", "lists that are rescored are judged and shown", (
         "rescoring/judging.py", "rescoring/result.py",
     )),
+    ("lab/experiments/test_dictionary.py", "the experiments of the sampling side, each run once", (
+        "lab/experiments/beyond.py", "lab/experiments/clique_masks.py", "lab/experiments/closed_forms.py",
+        "lab/experiments/entropy.py", "lab/experiments/parallel_pass.py", "lab/experiments/passes.py",
+        "lab/experiments/slow_both.py", "lab/experiments/star_order.py", "lab/experiments/stutter.py",
+    )),
     ("lab/experiments/test_masking_more.py", "the experiments of the training side, each run once", (
         "lab/experiments/best_masks.py", "lab/experiments/efficiency_curves.py", "lab/experiments/finite_sample.py",
         "lab/experiments/simulated_estimators.py",

@@ -29,7 +29,7 @@ class ClosedForms(Experiment):
     cite: ClassVar[tuple[str, ...]] = ("levin2017",)
 
     def measure(self, full: bool) -> Finding:
-        places = 12 if full else 10
+        places = 12 if full else 9
         couplings = np.linspace(0.02, 0.4, 20)
         few = np.linspace(0.02, 0.4, 8)
         rows: list[dict[str, Any]] = [*_two_states(), *self._products()]
