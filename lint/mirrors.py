@@ -147,6 +147,9 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "lab/experiments/best_masks.py", "lab/experiments/efficiency_curves.py", "lab/experiments/finite_sample.py",
         "lab/experiments/simulated_estimators.py",
     )),
+    ("lab/experiments/test_trained_rates.py", "what trained networks are compared by", (
+        "lab/experiments/trained_laws.py",
+    )),
     ("lab/learning/test_information.py", "what the losses are made of, against loops", ("lab/learning/gradients.py",)),
     ("lab/systems/test_system.py", "every system is held to its definition, one row each", (
         "lab/systems/graphs.py", "lab/systems/markov.py", "lab/systems/mixture.py", "lab/systems/pairwise.py",

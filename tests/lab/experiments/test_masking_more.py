@@ -1,6 +1,7 @@
 """The experiments of the training side: every claim holds, with the numbers of the reference, and figures draw."""
 
 import matplotlib
+import matplotlib.pyplot as plt
 import pytest
 
 from besag.lab.experiment import experiment
@@ -35,7 +36,7 @@ def test_every_claim_holds(name, found):
         axes = finding.plot(figure=figure)
         assert axes.get_xlabel()
         assert axes.get_ylabel()
-        matplotlib.pyplot.close(axes.figure)
+        plt.close(axes.figure)
 
 
 def test_both_losses_stand_side_by_side(found):
