@@ -145,6 +145,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     )),
     ("lab/experiments/test_masking_more.py", "the experiments of the training side, each run once", (
         "lab/experiments/best_masks.py", "lab/experiments/efficiency_curves.py", "lab/experiments/finite_sample.py",
+        "lab/experiments/looking_masks.py",
         "lab/experiments/simulated_estimators.py",
     )),
     ("lab/experiments/test_trained_rates.py", "what trained networks are compared by", (
