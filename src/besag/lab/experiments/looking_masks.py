@@ -43,7 +43,8 @@ class LookingMasks(Experiment):
         blind = values[:, :, np.flatnonzero(tilts == 0)[0]]
         rows: list[dict[str, Any]] = [
             {"θ": SAID[kind], "J": coupling, "blind": float(blind[of, at]),
-             "best tilt": float(tilts[values[of, at].argmin()]), "at the best tilt": float(values[of, at].min()), "tilt 4": float(values[of, at, -1])}
+             "best tilt": float(tilts[values[of, at].argmin()]), "at the best tilt": float(values[of, at].min()),
+             "tilt 4": float(values[of, at, -1])}
             for of, kind in enumerate(KINDS) for at, coupling in enumerate(couplings)
         ]  # fmt: skip
         return Finding(
