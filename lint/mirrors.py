@@ -145,6 +145,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     )),
     ("lab/experiments/test_masking_more.py", "the experiments of the training side, each run once", (
         "lab/experiments/best_masks.py", "lab/experiments/efficiency_curves.py", "lab/experiments/finite_sample.py",
+        "lab/experiments/looking_masks.py",
         "lab/experiments/simulated_estimators.py",
     )),
     ("lab/experiments/test_trained_rates.py", "what trained networks are compared by", (
@@ -203,7 +204,7 @@ WHOLE: dict[str, str] = {  # tests of no one file
     "cli/test_resume.py": "a scored file that goes on after a kill, byte for byte",
     "constraints/test_networks.py": "constraints on networks and under kernels",
     "fuzz/test_fuzz.py": "hostile inputs of all commands and of everything public",
-    "lab/test_docstrings.py": "what public functions of the lab say of themselves",
+    "lab/test_names.py": "what is public of the lab",
     "results/test_conformance.py": "the contract of all results",
     "samplers/test_hostile.py": "whatever is said of the options of verbs that write or diagnose",
     "scores/test_networks.py": "all methods on one network of each family",

@@ -44,6 +44,11 @@ def test_a_page_has_all_of_an_experiment_and_fetches_nothing():
     assert "li2024" in text
 
 
+def test_headlines_come_first():
+    text = page([experiment(name).run() for name in ("stutter", "dictionary")], {})
+    assert text.index('id="dictionary"') < text.index('id="stutter"')
+
+
 def test_what_is_dangerous_is_escaped_and_a_refuted_claim_is_told():
     drawing = Drawing(BAD, lambda ax: ax.plot([0, 1], label=BAD))
     finding = Finding(BAD, {BAD: False}, {BAD: [{BAD: BAD}]}, figures={BAD: drawing}, notes=[BAD], name=BAD, title=BAD)

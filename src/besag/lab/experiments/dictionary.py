@@ -22,6 +22,7 @@ class DictionaryRatio(Experiment):
     title: ClassVar[str] = "a sampler that mixes fast belongs to a loss that learns well"
     claim: ClassVar[str] = "Γ ⪯ C·I⁻¹: the block loss needs at most C times the sequences of maximum likelihood"
     cite: ClassVar[tuple[str, ...]] = ("li2024",)
+    headline: ClassVar[bool] = True
 
     places: Annotated[int, "spins on a chain"] = 4
 
