@@ -2,6 +2,7 @@
 
 from besag.training.objectives import (
     alternate,
+    causal,
     compatible,
     distil,
     electra,
@@ -22,6 +23,7 @@ __all__ = [
     "Objective",
     "Predicted",
     "alternate",
+    "causal",
     "compatible",
     "distil",
     "electra",
