@@ -19,7 +19,7 @@ from torch import Tensor
 from besag.arrays import Ints
 from besag.conditionals.configuration import DECODER_KEY, decoder_of
 from besag.conditionals.contract import SOURCE_MASK, SOURCE_STATES, Questions
-from besag.conditionals.encoder_decoder import EncoderDecoder
+from besag.conditionals.encoder_decoder import EncoderDecoder, lift
 from besag.conditionals.length_head import LengthHead
 from besag.conditionals.network import CLOSE, check_ids, embedded, gap, longest
 from besag.conditionals.replay import Replay
@@ -133,7 +133,7 @@ class MaskedDecoder(Decoder):
                 f"the tokenizer of {quoted(name or type(model).__name__)} has no mask token, so its decoder cannot be "
                 f"asked about a hidden place; it needs the tokenizer it was trained with"
             )
-        super().__init__(model, vocabulary, name)
+        super().__init__(lift(model), vocabulary, name)
 
     def rows(self, questions: Questions) -> Tensor:
         states = self.replay(questions.ids, questions.context)  # (N, L, H)
@@ -154,8 +154,9 @@ class CausalDecoder(Decoder):
     def __init__(self, model: Any, vocabulary: Vocabulary, name: str | None = None) -> None:
         self.bos_id: int | None = start_of(model.config)
         [example] = vocabulary.encode([vocabulary.mask_token or "a"])
-        first = int(example.ids[0]) if len(example.ids) and example.special[0] else self.bos_id
-        self.prefixed = first != self.bos_id
+        head = example.ids[: int(np.argmin(example.special))].tolist()
+        self.prefixed = bool(head) and head[0] != self.bos_id
+        self.begins = (*[self.bos_id] * (self.prefixed or not head), *head)  # what stands before a target
         super().__init__(model, vocabulary, name)
 
     def rows(self, questions: Questions) -> Tensor:

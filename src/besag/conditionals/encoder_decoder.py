@@ -101,6 +101,19 @@ class EncoderDecoder:
         )[0]
         return states
 
+    def step(
+        self, ids: Tensor, memory: Tensor, source_shown: Tensor | None = None, cache: Any = None
+    ) -> tuple[Tensor, Any]:  # (N, L), (N, S, H), (N, S) bool -> (N, L, H)
+        """The states of the next tokens of a left-to-right decoder, and the cache that holds those before them."""
+        answer = self.decoder(
+            input_ids=ids,
+            encoder_hidden_states=memory,
+            encoder_attention_mask=None if source_shown is None else self._pattern(source_shown[:, None, None, :]),
+            past_key_values=cache,
+            use_cache=True,
+        )
+        return answer.last_hidden_state, answer.past_key_values
+
     def _pattern(self, seen: Tensor) -> Tensor:  # (N, 1, 1 or L, S) bool
         """As attention takes it. Given whole, nobody looks through it, which would stop the device in every batch."""
         if self.model.config._attn_implementation == "sdpa":

@@ -21,7 +21,6 @@ from besag.conditionals import families, reach, weights
 from besag.conditionals.causal import Causal
 from besag.conditionals.configuration import read_config, reason, tokenizer_settings
 from besag.conditionals.decoder import CausalDecoder, Decoder, MaskedDecoder
-from besag.conditionals.encoder_decoder import lift
 from besag.conditionals.length_head import FILE as LENGTH_FILE
 from besag.conditionals.network import USABLE, check_ids, longest
 from besag.conditionals.transformer import NO_MASK, Transformer
@@ -295,7 +294,7 @@ def read_network(
             f"{title} would leave {len(unused)} stored weights out, such as {quoted(unused[0])}: the config.json asks "
             f"for fewer layers or parts than there are, so these files do not belong together"
         )
-    return lift(network) if kind == "masked decoder" and network.device.type != "meta" else network
+    return network
 
 
 def _refuse_eight_bits(kind: str, asked: bool, name: str) -> None:

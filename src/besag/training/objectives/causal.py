@@ -25,8 +25,8 @@ class CausalTarget(Objective):
     translates = True
 
     def forward(self, batch: Batch) -> Loss:
-        translator: Any = self.encoder
-        inputs, target, layout = forced(batch.ids, batch.layout, translator.start)
+        start: Any = getattr(self.encoder, "start", None)
+        inputs, target, layout = forced(batch.ids, batch.layout, start)
         states = self.encoder.states(inputs, layout, causal=True)  # (T, H)
         if not self.encoder.watched:
             losses = self.encoder.losses(states, target)
@@ -36,12 +36,15 @@ class CausalTarget(Objective):
         return Loss(per_token(losses.mean(), batch, 1), {}, predictions(self.encoder, target, losses, logits))
 
 
-def forced(ids: Tensor, layout: Layout, start: int) -> tuple[Tensor, Tensor, Layout]:
-    """(T,) what the decoder is given, (T,) what it is asked for there, and how both lie."""
-    asked = ~((layout.column == 0) & (ids == start))
+def forced(ids: Tensor, layout: Layout, start: int | None) -> tuple[Tensor, Tensor, Layout]:
+    """(T,) what the decoder is given, (T,) what it is asked for there, and how both lie. A network without a start of
+    its own begins from the first token of each sequence."""
+    first = ids[layout.bounds[:-1].long()]  # (R,)
+    begin = first if start is None else torch.full_like(first, start)
+    asked = ~((layout.column == 0) & (ids == begin[layout.row]))
     target = ids[asked]
     length = torch.bincount(layout.row[asked], minlength=layout.rows)
     kept = Layout.of_lengths(length, layout.longest)._replace(source=layout.source)
     inputs = target.roll(1)
-    inputs[kept.bounds[:-1].long()] = start
+    inputs[kept.bounds[:-1].long()] = begin
     return inputs, target, kept
