@@ -55,14 +55,8 @@ class Decoder(ABC):
         return f"{self.name!r} ({type(self.model).__name__})"
 
     def source_ids(self, texts: Sequence[str]) -> list[Ints]:
-        """(S,) the ids of each source, with the special tokens that stand around a text."""
-        found = [np.asarray(one.ids, np.int64) for one in self.vocabulary.encode(list(texts))]
-        for text, ids in zip(texts, found, strict=True):
-            if self.max_source is not None and len(ids) > self.max_source:
-                raise BesagError(
-                    f"the source {quoted(text)} has {len(ids)} tokens, and {self.title} reads {self.max_source} at most"
-                )
-        return found
+        """(T,) the ids of each source, with the special tokens that stand around a text."""
+        return [one.ids for one in self.vocabulary.encode(list(texts))]
 
     def encode(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:  # (N, S), (N, S) -> (N, S, H)
         return self.core.read(ids, None if mask is None else mask.bool())

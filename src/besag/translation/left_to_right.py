@@ -21,6 +21,7 @@ from besag.arrays import Ints
 from besag.checks import number, whole_number
 from besag.conditionals.decoder import CausalDecoder
 from besag.errors import BesagError, quoted
+from besag.sources import read_source
 
 BATCH_TOKENS = 8192  # of sources in a batch, times the beam
 TIMES, MORE = 2, 10  # a target has at most twice as many tokens as the longest source beside it, and ten more
@@ -54,7 +55,7 @@ def translate(
     whole_number(batch_tokens, "batch_tokens", most=2**28)
     if most is not None:
         whole_number(most, "most", most=_room(conditionals))
-    ids = conditionals.source_ids(sources)
+    ids = [read_source(conditionals, text) for text in sources]
     found: dict[int, list[Hypothesis]] = {}
     for group in _batches([len(one) for one in ids], max(1, batch_tokens // beam)):
         some = [ids[index] for index in group]
