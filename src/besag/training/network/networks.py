@@ -138,11 +138,12 @@ def _made(recipe: Recipe, settings: dict[str, Any]) -> Any:
         raise BesagError(f"[model.config] {quoted(wanted)} makes no {family}: {why}") from problem
 
 
-def _sizes(kind: Any, wanted: dict[str, Any]) -> dict[str, int]:
+def _sizes(kind: Any, wanted: dict[str, Any]) -> dict[str, float]:
     """The sizes that are not set, under the names that the family knows: those of a small network, not of its first."""
     own = _settings(kind)
     if kind().is_encoder_decoder:
-        return {name: size for name, size in decoders.SIZES.items() if name in own and not _said(kind, name, wanted)}
+        usual = decoders.usual(wanted.get("d_model", wanted.get("hidden_size")))
+        return {name: size for name, size in usual.items() if name in own and not _said(kind, name, wanted)}
     names = {name: kind.attribute_map.get(name, name) for name in SIZES}
     return {
         names[name]: size
