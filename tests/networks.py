@@ -145,7 +145,7 @@ T5_LAYERS = {
 
 
 def tiny_decoder(family: str, words: Vocabulary | None = None, seed: int = 0, **changes: Any) -> Any:
-    """A random encoder-decoder of two layers each, its decoder from the left, for the vocabulary of "bert" by default."""
+    """A random encoder-decoder of two layers each, its decoder from the left; by default for the words of "bert"."""
     words = vocabulary("bert") if words is None else words
     known = words.tokenizer
     ids = {

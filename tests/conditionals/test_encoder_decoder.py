@@ -91,7 +91,7 @@ def test_the_cache_says_what_the_whole_text_says(family: str) -> None:
 
 
 def test_eager_attention_is_given_numbers_to_add() -> None:
-    model, (source, target) = lift(networks.tiny_decoder("bart")), texts()
+    model, (source, _) = lift(networks.tiny_decoder("bart")), texts()
     with torch.no_grad():
         by_torch = EncoderDecoder(model).read(source, torch.ones_like(source, dtype=torch.bool))
         model.set_attn_implementation("eager")

@@ -49,7 +49,7 @@ def recipe(folder: Path, family: str = "bart", decoder: str = "masked", **object
         "masking": {"rate_law": "uniform", "options": {"count": "up"}},
         "objective": {"length": 1.0, **objective},
         "optimizer": {"lr": 1e-2, "weight_decay": 0.0},
-        "schedule": {"steps": 120},
+        "schedule": {"steps": 160},
         "run": {"output": str(folder / f"{family}-{decoder}"), "log_every": 50, "plot": False, "threads": 1},
         "evaluation": {"sentences": 30},
     }  # fmt: skip

@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def masked(folder: Path) -> Any:
     result = besag.train(pairs.recipe(folder), quiet=True)
     assert result.metrics["heldout_loss"] < 0.3
-    assert result.metrics["length_accuracy"] > 0.9
+    assert result.metrics["length_accuracy"] > 0.8
     return besag.load(result.model, device="cpu")
 
 
