@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from tests.translation import pairs
 
 import besag
 from besag.conditionals.contract import takes_source
 from besag.scores.source_length import SourceLengths
+from besag.training.run.checkpoint import Checkpoints
+from besag.training.run.sixteen import unpack
 from besag.translation.left_to_right import translate
 
 FRESH = pairs.sources(20, seed=1, longest=5)
@@ -70,3 +73,15 @@ def test_every_objective_learns_it(folder: Path, name: str, options: dict[str, A
     result = besag.train(recipe, {"schedule.steps": 40}, output=folder / name, quiet=True)
     assert result.metrics["heldout_loss"] < 1.7  # of five words: 1.6 without a source
     assert besag.load(result.model, device="cpu").conditionals.lengths.most == 10
+
+
+def test_the_finished_model_is_the_mean_of_the_last_checkpoints(folder: Path) -> None:
+    changes = {"schedule.steps": 6, "run.checkpoint_every": 2, "run.keep": 3, "run.average": 3}
+    result = besag.train(pairs.recipe(folder), changes, output=folder / "mean", quiet=True)
+    states = [unpack(one.read())["objective"] for one in Checkpoints(folder / "mean" / "checkpoints").last(3)]
+    assert len(states) == 3
+    name = "model.decoder.layers.0.fc1.weight"
+    [stored] = {key for key in states[0] if key.endswith(name)}
+    saved = besag.load(result.model, device="cpu").model.state_dict()[name]
+    torch.testing.assert_close(saved, sum(state[stored] for state in states) / 3)
+    assert not torch.allclose(saved, states[-1][stored])

@@ -35,7 +35,7 @@ def test_what_makes_sense() -> None:
         ({"data": {"source": [], "target": [], "train": ["a.txt"]}}, "needs parallel text"),
         ({"data": {"target": []}}, "data.target names none"),
         ({"data": {"valid_source": ["v.de"]}}, "data.valid_target names none"),
-        ({"data": {"source": [], "target": [], "valid_source": ["v"], "valid_target": ["w"]}}, "held out of nothing|no files"),
+        ({"data": {"source": [], "target": [], "valid_source": ["v"], "valid_target": ["w"]}}, "of nothing|no files"),
         ({"data": {"source_field": "de"}}, "give one of the two"),
         ({"data": {"train": ["a.txt"]}}, "data.train does not go with pairs"),
         ({"data": {"stream": True}}, "data.stream does not go with pairs"),
@@ -60,3 +60,12 @@ def test_one_text_is_trained_as_ever() -> None:
     with pytest.raises(BesagError, match="is of a left-to-right decoder"):
         of_table({**plain, "objective": {"name": "causal"}}, "here")
     assert of_table({**plain, "objective": {"smoothing": 0.1}}, "here").objective.smoothing == 0.1
+
+
+AVERAGES = [({"average": 3}, "keep as many"), ({"average": 2, "ema": 0.9}, "two averages")]
+
+
+@pytest.mark.parametrize(("run", "words"), AVERAGES)
+def test_averages_that_cannot_be(run: dict[str, Any], words: str) -> None:
+    with pytest.raises(BesagError, match=words):
+        of_table(changed(run=run), "here")

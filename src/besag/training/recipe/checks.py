@@ -40,7 +40,8 @@ BOUNDS = {
     "schedule.steps": EVERY, "schedule.tokens": Bounds(1, 10**15), "schedule.minutes": Bounds(0, 10**7, low_open=True),
     "schedule.warmup": SHARE, "schedule.decay": SHARE, "schedule.floor": SHARE,
     "run.seed": Bounds(0, 2**47), "run.accumulate": Bounds(1, 2**16), "run.ema": BELOW_ONE,
-    "run.checkpoint_every": EVERY, "run.checkpoint_shard": Bounds(1, 10**6), "run.keep": EVERY,
+    "run.average": Bounds(1, 1000), "run.checkpoint_every": EVERY,
+    "run.checkpoint_shard": Bounds(1, 10**6), "run.keep": EVERY,
     "run.log_every": EVERY, "run.workers": Bounds(0, 1024), "run.threads": Bounds(1, 1024),
     "adapt.rank": Bounds(1, 2**16), "adapt.alpha": FACTOR, "adapt.task_weight": WEIGHT,
     "evaluation.every": FROM_ZERO, "evaluation.rate": SOME_SHARE, "evaluation.sentences": FROM_ZERO,
@@ -55,6 +56,7 @@ def check(recipe: Recipe, source: str) -> None:
         _check_data(recipe)
         translation.check(recipe)
         _check_masking(recipe)
+        _check_average(recipe)
         total(recipe)
         _check_law(recipe)
         _check_objective(recipe)
@@ -103,6 +105,14 @@ def _check_data(recipe: Recipe) -> None:
             "data.valid names no files and data.held_out = 0: nothing is held out to evaluate on. Give one, or set "
             "evaluation.every = 0 and evaluation.sentences = 0"
         )
+
+
+def _check_average(recipe: Recipe) -> None:
+    run = recipe.run
+    if run.average > run.keep:
+        raise BesagError(f"run.average = {run.average}, and run.keep = {run.keep} checkpoints stay: keep as many")
+    if run.average > 1 and run.ema:
+        raise BesagError(f"run.average = {run.average} and run.ema = {run.ema:g} are two averages: give one of them")
 
 
 def _evaluates(recipe: Recipe) -> bool:
