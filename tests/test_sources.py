@@ -15,12 +15,13 @@ from tests import networks
 from tests.laws import Counting
 
 import besag
+import besag.buckets
 import besag.sources
-from besag.conditionals.contract import Given, Questions
+from besag.conditionals.contract import SOURCE_MASK, SOURCE_STATES, Given, Questions
 from besag.conditionals.given_table import GivenTable
 from besag.conditionals.table import Table
 from besag.conditionals.tilt import Tilt, Untilted
-from besag.engine import Engine, Request
+from besag.engine import IDLE, Engine, Request
 from besag.errors import BesagError
 from besag.joints import CONSTRUCTIONS
 from besag.reductions import Row, Target
@@ -188,11 +189,15 @@ def afresh(network, text, source):
 
 
 @pytest.mark.parametrize("budget", [1, 40, None])
-def test_shared_states_give_the_numbers_of_computing_afresh(network, budget):
-    """Whatever stands beside it: texts and sources of other lengths, padded together or not."""
+def test_shared_states_give_the_numbers_of_computing_afresh(network, budget, monkeypatch):
+    """Whatever stands beside it: texts and sources of other lengths, both padded to run together."""
+    monkeypatch.setattr(besag.buckets, "PADDING", 0.9)
+    ran, rows = [], network.rows
+    monkeypatch.setattr(network, "rows", lambda asked: ran.append({*asked.context}) or rows(asked))
     lm = besag.load(network, batch_tokens=budget, progress=False)
     scores = lm.score(TEXTS, sources=GIVEN)
-    assert network.pads
+    assert ({SOURCE_STATES, SOURCE_MASK, "attention_mask"} in ran) == (budget is None)
+    assert all(SOURCE_STATES in context for context in ran)
     for text, source, score in zip(TEXTS, GIVEN, scores, strict=True):
         assert abs(score.total - afresh(network, text, source)) < 1e-5 * max(1, abs(score.total))
 
@@ -220,6 +225,24 @@ def test_what_is_forgotten_is_encoded_again_with_the_same_numbers(network, monke
     np.testing.assert_allclose(again, first, rtol=1e-5)
     assert not lm.engine.sources.kept
     assert sum(map(len, network.encoded)) > 2 * len(set(GIVEN))
+
+
+def test_a_run_that_goes_on_has_the_same_bytes(network):
+    """Where runs may stop and go on, sources are read anew: their batches depend on what is asked from there on."""
+
+    def answers(texts, sources):
+        lm = besag.load(network, progress=False)
+        lm.engine.repeat()
+        plain = [text for text in texts if text is not IDLE]
+        found = lm.score(iter(texts), sources=iter(sources))
+        return dict(zip(plain, [score.log_probs.tobytes() for score in found], strict=True))
+
+    whole = answers(["the cat", IDLE, "a dog ran", "the dog"], ["a dog", "a cat", "a dog"])
+    encoded, network.encoded = network.encoded, []
+    rest = answers(["a dog ran", "the dog"], ["a cat", "a dog"])
+    assert {text: whole[text] for text in rest} == rest
+    assert encoded[1:] == network.encoded
+    assert len(network.encoded[0]) == 2  # together, as the run that went on has them
 
 
 def test_the_least_recently_used_is_forgotten_first(network, monkeypatch):
@@ -295,6 +318,16 @@ def test_a_source_is_said_once(lm):
         lm.given("q").score(TEXT, sources="r")
     assert "given 'q'" in repr(lm.given("q"))
     assert lm.given("q").given("r").score(TEXT).total == lm.given("r").score(TEXT).total
+
+
+def test_a_recorded_chain_goes_on_with_its_own_source_only(lm, tmp_path):
+    record = {"kernel": "gibbs", "chains": 2, "seed": 1, "record": tmp_path / "chains.jsonl"}
+    lm.given("q").sample(MASKED, steps=3, **record)
+    for other in (lm.given("q r"), alone("q")):
+        with pytest.raises(BesagError, match="is a run with other settings: source"):
+            other.sample(MASKED, steps=6, resume=True, **record)
+    whole = lm.given("q").sample(MASKED, kernel="gibbs", chains=2, seed=1, steps=6)
+    assert lm.given("q").sample(MASKED, steps=6, resume=True, **record).texts == whole.texts
 
 
 def test_as_many_sources_as_texts(lm):

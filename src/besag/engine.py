@@ -138,6 +138,8 @@ class Engine(Batches):
             for plan in plans:
                 if isinstance(plan, Idle):
                     work.finish()
+                    if self.steady:  # another run may begin here: it reads the sources anew, in its own batches
+                        self.sources.forget()
                 else:
                     line.append(asker := Asker(plan))
                     work.add(asker, asker.advance(None))

@@ -80,6 +80,11 @@ class Sources:
         self._keep({key: found[key] for key in new})
         return [found[key] for key in keys]
 
+    def forget(self) -> None:
+        """All of it: what is encoded from here on does not depend on what was encoded before."""
+        self.kept.clear()
+        self._bytes, self._last = 0, None
+
     def _assembled(self, sources: tuple[Ints, ...], which: Ints, budget: int) -> dict[str, Tensor]:
         numbers, place = np.unique(which, return_inverse=True)  # the sources of this batch, and whose each is
         states = self.states([sources[number] for number in numbers], budget)

@@ -86,7 +86,8 @@ class GivenSource(Conditionals, Protocol):
     Whoever asks says `Questions.given`. The engine calls `encode` once for each distinct source, keeps what it returns
     for all questions about it, and hands it to `rows` as `context[SOURCE_STATES]`, (N, T, H), right-padded with zeros
     to the longest source of the batch, with `context[SOURCE_MASK]`, (N, T), where any is padded. `rows` never sees
-    `given`. A decoder may be padded too, as ever, if `pads`: then `context["attention_mask"]`, (N, L), is there.
+    `given`. The sequences may be padded too, as ever, if `pads`: then `context["attention_mask"]`, (N, L), is there.
+    `pads` also says whether sources of different lengths may be encoded together, padded with the vocabulary's pad id.
     H is the network's own affair: hidden states, or keys and values of all layers side by side.
     """
 

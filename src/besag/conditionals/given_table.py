@@ -68,6 +68,7 @@ class GivenTable:
         }
 
     def source_ids(self, texts: Sequence[str]) -> list[Ints]:
+        """The numbers of the symbols of each source; one without a table is refused."""
         known = {*self.sources.values()}
         for text in texts:
             if tuple(text.split()) not in known:
@@ -77,9 +78,11 @@ class GivenTable:
         return [np.array([self.numbers[symbol] for symbol in text.split()], np.int64) for text in texts]
 
     def encode(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        return ids[..., None].double()  # (S, T, 1): a source is all that is to be known of it
+        """(S, T, 1) what is made of sources (S, T): themselves."""
+        return ids[..., None].double()
 
     def rows(self, questions: Questions) -> Tensor:
+        """(M, V) log p(x_i = v, what is shown, s) at the asked places."""
         ids, row, place, context = questions.ids, questions.row, questions.place, questions.context
         sources = context[SOURCE_STATES][..., 0].long()  # (N, T)
         if SOURCE_MASK in context:
@@ -94,4 +97,5 @@ class GivenTable:
         return answers
 
     def head(self, rows: Tensor) -> Tensor:
+        """The rows as they are."""
         return rows
