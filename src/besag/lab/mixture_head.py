@@ -11,6 +11,7 @@ Knows laws as arrays; fits many of one shape at once. EM finds a local optimum: 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +20,10 @@ from numpy.typing import ArrayLike
 from besag.arrays import Floats, Ints
 from besag.checks import checked, whole_number
 from besag.errors import BesagError
-from besag.lab.systems.system import all_states, law_of
+from besag.lab.systems.system import all_states, law_of, subset
 
 STARTS = 8
-STEPS, STILL = 2000, 1e-12  # of EM, and the gain in nats a step that ends it
+STEPS, STILL = 1000, 1e-10  # of EM, and the gain in nats a step that ends it
 NOTHING = 1e-300  # stands for a probability of 0 under a logarithm
 MOST_COMPONENTS = 256
 STUTTER = ("quietly", "walking", "along")
@@ -46,7 +47,8 @@ class MixtureHead:
     def laws(self) -> Floats:
         """(B, V_1, …, V_N) q."""
         shape = tuple(factor.shape[-1] for factor in self.factors)
-        return np.exp(_log_parts(self.weights, self.factors, all_states(shape))).sum(1).reshape(-1, *shape)
+        parts = _log_parts(self.weights, self.factors, all_states(shape))  # (B, r, S)
+        return np.asarray(np.exp(parts).sum(1).reshape(-1, *shape))
 
     def draw(self, count: int, seed: int = 0, law: int = 0) -> Ints:
         """(count, N) sequences: one component each, then all places at once."""
@@ -135,3 +137,55 @@ def _log_parts(weights: Floats, factors: tuple[Floats, ...], states: Ints) -> Fl
     for place, factor in enumerate(factors):
         parts = parts + np.log(np.maximum(factor, NOTHING))[..., states[:, place]]
     return np.asarray(parts)
+
+
+def block_conditionals(law: Floats, block: Sequence[int]) -> tuple[Floats, Ints]:
+    """p(x_K | x_−K) of every context, (contexts, V_k, …), and which state each cell is, (contexts, cells)."""
+    shown = [place for place in range(law.ndim) if place not in block]
+    moved = law.transpose(*shown, *block).reshape(-1, *(law.shape[place] for place in block))
+    number = np.arange(law.size).reshape(law.shape).transpose(*shown, *block).reshape(len(moved), -1)
+    axes = tuple(range(1, moved.ndim))
+    return moved / moved.sum(axes, keepdims=True), number
+
+
+@checked
+def one_pass_step(
+    law: ArrayLike, blocks: Sequence[Sequence[int]], components: int | None, starts: int = STARTS, seed: int = 0
+) -> Floats:
+    """The transition matrix that draws a block, chosen evenly, in one pass by the best head of r products.
+
+    Args:
+        law: p, (V_1, …, V_N), without zeros.
+        blocks: K, of which each step takes one.
+        components: r; None draws from p(x_K | x_−K) itself.
+        starts: of every fit.
+        seed: of the starts.
+
+    Returns:
+        (S, S), rows summing to one.
+
+    Examples:
+        >>> import numpy as np
+        >>> from besag.lab import chain, ising
+        >>> from besag.lab.mixture_head import one_pass_step
+        >>> one_pass_step(ising(chain(2), 0.5).law, [[0, 1]], 1).round(2)[0].tolist()  # a product knows no coupling
+        [0.25, 0.25, 0.25, 0.25]
+    """
+    given = law_of(law, positive=True)
+    steps = np.zeros((given.size, given.size))
+    for block in blocks:
+        exact, number = block_conditionals(given, subset(block, given.ndim, "blocks"))
+        drawn = exact
+        if components is not None:
+            few, which = np.unique(exact.round(12), axis=0, return_inverse=True)  # far places often do not matter
+            drawn = mixture_heads(few, components, starts, seed).laws[which.ravel()]
+        steps[number[:, :, None], number[:, None]] += drawn.reshape(len(drawn), 1, -1) / len(blocks)
+    return steps
+
+
+def settled(steps: Floats) -> Floats:
+    """(S,) the law that a transition matrix leaves as it is."""
+    size = len(steps)
+    system = np.concatenate([steps.T - np.eye(size), np.ones((1, size))])
+    found = np.linalg.lstsq(system, np.append(np.zeros(size), 1.0), rcond=None)[0].clip(0)
+    return np.asarray(found / found.sum())
