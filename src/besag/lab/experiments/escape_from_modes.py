@@ -2,8 +2,8 @@
 
 A sentence with two masks has likely pairs that share no token: modes. The model is asked once for both conditionals
 over candidates; on these tables the chain of `gibbs` is a known matrix, so the expected passes from one mode to the
-other are exact, at any temperature; `block_gibbs` draws both places in two passes. Then the kernels themselves run, from
-both modes, and are held to it.
+other are exact, at any temperature; `block_gibbs` draws both places in two passes. Then the kernels themselves run,
+from both modes, and are held to it.
 """
 
 from __future__ import annotations
