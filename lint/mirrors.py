@@ -140,6 +140,18 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("rescoring/test_rescore.py", "lists that are rescored are judged and shown", (
         "rescoring/judging.py", "rescoring/result.py",
     )),
+    ("lab/experiments/test_masking_more.py", "the experiments of the training side, each run once", (
+        "lab/experiments/best_masks.py", "lab/experiments/efficiency_curves.py", "lab/experiments/finite_sample.py",
+        "lab/experiments/simulated_estimators.py",
+    )),
+    ("lab/experiments/test_trained_rates.py", "what trained networks are compared by", (
+        "lab/experiments/trained_laws.py",
+    )),
+    ("lab/learning/test_information.py", "what the losses are made of, against loops", ("lab/learning/gradients.py",)),
+    ("lab/systems/test_system.py", "every system is held to its definition, one row each", (
+        "lab/systems/graphs.py", "lab/systems/markov.py", "lab/systems/mixture.py", "lab/systems/pairwise.py",
+        "lab/systems/random.py",
+    )),
     ("results/test_conformance.py", "the contract of all results", ("results/result.py",)),
     ("masks/test_pmi_vocabulary.py", "a vocabulary is counted over a corpus", ("masks/corpus.py", "masks/counting.py")),
     ("samplers/kernels/test_spindle.py", "the schedules of tokens, beside those of the objective", (
