@@ -34,6 +34,8 @@ from besag.evaluation.compare import compare
 from besag.evaluation.minimal_pairs import minimal_pairs
 from besag.evaluation.overlap import overlap
 from besag.joints import construction
+from besag.lab import chain, ising
+from besag.lab.dictionary import dictionary
 from besag.lab.finding import Drawing, Finding
 from besag.rescoring.lists import Hypothesis, NBest
 from besag.rescoring.rescore import rescore
@@ -135,6 +137,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "compared evaluations": lambda: compare([made("an evaluation")], [made("an evaluation")])[0],
     "a finding": lambda: Finding(f"{BAD} was shown", {"so": True}, {BAD: [{"x": 1.0, "of": BAD}]}, figures=CURVE),
     "a claim refuted": lambda: Finding("shown", {f"not {BAD}": False}, {"numbers": [{"x": 1.0}]}, figures=CURVE),
+    "a dictionary": lambda: dictionary(ising(chain(3), 0.5)),
     "an overlap": lambda: overlap([(f"one two three four {BAD}", BAD)], [f"{BAD} one two three four", "two"]),
 }  # fmt: skip
 

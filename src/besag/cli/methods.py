@@ -19,6 +19,7 @@ COMMANDS = {  # where its options are said, and how they begin
     "objective": ("besag train RECIPE --set objective.name={name}", "objective.options."),
     "kernel": ("besag sample --kernel {name}", ""),
     "suite": ("besag eval {name}", ""),
+    "experiment": ("besag lab run {name}", ""),
 }
 
 
