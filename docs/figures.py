@@ -273,6 +273,28 @@ def decoding(_: besag.LanguageModel) -> None:
     save("decoding")
 
 
+def lab_joints(lm: besag.LanguageModel) -> None:
+    """The nearest joint of noisy conditionals, at every dependence and noise."""
+    finding("joints_under_noise", "map", "lab-joints")
+
+
+def lab_heads(lm: besag.LanguageModel) -> None:
+    """What a head of r products leaves."""
+    finding("one_pass_heads", "components", "lab-heads")
+
+
+def lab_modes(lm: besag.LanguageModel) -> None:
+    """Passes from mode to mode of a sentence."""
+    finding("escape_from_modes", "passes", "lab-modes")
+
+
+def finding(name: str, figure: str, saved: str) -> None:
+    from besag.lab.experiment import experiment
+
+    experiment(name).run().plot(figure=figure)
+    save(saved)
+
+
 def minus(value: float) -> str:
     return f"{value:.1f}".replace("-", "−")
 
@@ -288,6 +310,7 @@ def save(name: str, **options: str) -> None:
 FIGURES = (
     pair, coloured, garden_path, pieces, orders, lengths, sums,
     joint, heatmap, casino, rectangles, dependence, decoding,
+    lab_joints, lab_heads, lab_modes,
     *([epistasis] if "BESAG_ANTIBERTY" in os.environ else []),
 )  # fmt: skip
 

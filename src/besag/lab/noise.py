@@ -38,6 +38,12 @@ class NoisyConditionals:
         law: p, (V_1, …, V_N), without zeros.
         noise: σ.
         seed: of ε.
+
+    Examples:
+        >>> from besag.lab import NoisyConditionals
+        >>> made = NoisyConditionals([[0.4, 0.1], [0.1, 0.4]], noise=0.0)
+        >>> [np.exp(log_c).round(2).tolist() for log_c in made.each()]  # p(x|y), p(y|x)
+        [[[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.2, 0.8]]]
     """
 
     @checked
@@ -88,6 +94,12 @@ def joint_of(conditionals: NoisyConditionals, method: str) -> Floats:
 
     Returns:
         q, summing to one.
+
+    Examples:
+        >>> from besag.lab import NoisyConditionals, joint_of
+        >>> made = NoisyConditionals([[0.4, 0.1], [0.1, 0.4]], noise=0.0)
+        >>> [joint_of(made, name).round(2).tolist() for name in ("loglinear", "mrf_local")]  # it, and its square
+        [[[0.4, 0.1], [0.1, 0.4]], [[0.47, 0.03], [0.03, 0.47]]]
     """
     if conditionals.places == 2:
         pair = conditionals.pair()

@@ -28,6 +28,13 @@ class PairModel:
 
     Args:
         joint: of two places, by any construction; its conditionals are taken, not its law.
+
+    Examples:
+        >>> import besag
+        >>> from besag.lab import PairModel
+        >>> pair = PairModel(besag.load(besag.Table([[0.4, 0.1], [0.1, 0.4]])).joint("[MASK] [MASK]"))
+        >>> pair.single_steps()[0].round(2).tolist()  # from s0 s0: stay, or change one
+        [0.8, 0.1, 0.1, 0.0]
     """
 
     sees: Literal["both", "left"] = "both"
