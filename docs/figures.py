@@ -275,7 +275,8 @@ def decoding(_: besag.LanguageModel) -> None:
 
 def lab_joints(lm: besag.LanguageModel) -> None:
     """The nearest joint of noisy conditionals, at every dependence and noise."""
-    finding("joints_under_noise", "map", "lab-joints")
+    for error in ("logits", "counts"):
+        finding("joints_under_noise", f"nearest, {error}", f"lab-joints-{error}")
 
 
 def lab_heads(lm: besag.LanguageModel) -> None:

@@ -28,6 +28,21 @@ def test_noise_is_drawn_once_normalised_and_of_the_size_it_says():
     np.testing.assert_array_equal(NoisyConditionals(made.law, 0.3, seed=1).each()[1], made.each()[1])
 
 
+def test_counts_are_those_of_draws_in_every_context():
+    law = random_table((6, 300), 1.0).law
+    made = NoisyConditionals(law, 0.1, seed=1, error="counts")
+    [log_a, log_b] = made.each()
+    truth = law / law.sum(0)
+    counts = np.exp(log_a) * (600 + 3) - 0.5  # six symbols, 6/σ² draws
+    np.testing.assert_allclose(counts, counts.round(), atol=1e-6)
+    np.testing.assert_allclose(counts.sum(0), 600)
+    error = (counts / 600 - truth) / np.sqrt(truth * (1 - truth) / 600)
+    assert error.std() == pytest.approx(1, abs=0.06)
+    np.testing.assert_allclose(np.exp(log_b).sum(1), 1)
+    clean = NoisyConditionals(law, 0.0, error="counts").each()[0]
+    np.testing.assert_allclose(np.exp(clean), truth)
+
+
 def test_a_pair_is_what_constructions_look_at():
     made = NoisyConditionals(LAW, 0.5, seed=2)
     pair = made.pair()

@@ -1,17 +1,20 @@
 """Conditionals of a known joint with noise on their logarithms, and what constructions of joints make of them.
 
-    log c̃_i(x) = log p(x_i | x_−i) + σ·ε_i(x) − log Σ_{x_i},    ε standard normal, one for every cell
+    logits    log c̃_i(x) = log p(x_i | x_−i) + σ·ε_i(x) − log Σ_{x_i},    ε standard normal, one for every cell
+    counts    c̃_i(x) = (n_i(x) + ½) / (n + V_i/2),    n_i(·|x_−i) multinomial, n = V_i/σ² draws in every context
 
-A network that learned p imperfectly, in one number. The answers with several places hidden, which the chain rule begins
-with, get noise of the same size. The constructions are those of `joints/`, run on these tables; of three places and
-more they are `ag`, `loglinear`, the law of random-scan Gibbs sampling, the chain rule averaged over all orders, and the
-product of the conditionals.
+A network that learned p imperfectly, in one number, and in two ways: an error of logits is the same factor whatever it
+falls on, one of counts is large where tokens are rare; a token of probability 1/V is off by σ in both. The answers with
+several places hidden, which the chain rule begins with, get noise of the same size. The constructions are those of
+`joints/`, run on these tables; of three places and more they are `ag`, `loglinear`, the law of random-scan Gibbs
+sampling, the chain rule averaged over all orders, and the product of the conditionals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import permutations
+from typing import Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -26,6 +29,8 @@ from besag.joints.registry import construction
 from besag.joints.unaries import Unaries
 from besag.lab.systems.system import law_of
 
+Error: TypeAlias = Literal["logits", "counts"]
+
 MOST_NOISE = 20.0
 MOST_ORDERED = 6  # places of which all orders are averaged: 720
 STEPS, STILL = 20_000, 1e-13  # of power iteration, and the change that ends it
@@ -37,7 +42,8 @@ class NoisyConditionals:
     Args:
         law: p, (V_1, …, V_N), without zeros.
         noise: σ.
-        seed: of ε.
+        seed: of the noise.
+        error: "logits" or "counts", as above.
 
     Examples:
         >>> from besag.lab import NoisyConditionals
@@ -47,11 +53,12 @@ class NoisyConditionals:
     """
 
     @checked
-    def __init__(self, law: ArrayLike, noise: float, seed: int = 0) -> None:
+    def __init__(self, law: ArrayLike, noise: float, seed: int = 0, error: Error = "logits") -> None:
         self.law = law_of(law, positive=True)
         if self.law.ndim < 2:
             raise BesagError("a joint is of two places or more, and this law has one")
         self.noise = number(noise, "noise", least=0, most=MOST_NOISE)
+        self.error = error
         self.generator = np.random.default_rng(whole_number(seed, "seed", least=0))
         self.answers: dict[tuple[int, frozenset[int]], Floats] = {}
         for place in range(self.places):  # drawn first, so that they are the same whoever asks what
@@ -66,10 +73,17 @@ class NoisyConditionals:
         key = place, frozenset(shown)
         if key not in self.answers:
             others = tuple(axis for axis in range(self.places) if axis != place and axis not in shown)
-            logits = np.log(self.law.sum(others, keepdims=True))
-            logits = logits + self.noise * self.generator.normal(size=logits.shape)
+            logits = self._spoilt(self.law.sum(others, keepdims=True), place)
             self.answers[key] = logits - np.logaddexp.reduce(logits, place, keepdims=True)
         return self.answers[key]
+
+    def _spoilt(self, weights: Floats, place: int) -> Floats:
+        """Logits of the conditional along an axis, in the shape of the weights."""
+        if not self.noise or self.error == "logits":
+            return np.asarray(np.log(weights) + self.noise * self.generator.normal(size=weights.shape))
+        chances = np.moveaxis(weights / weights.sum(place, keepdims=True), place, -1)
+        draws = max(1, round(weights.shape[place] / self.noise**2))
+        return np.asarray(np.log(np.moveaxis(self.generator.multinomial(draws, chances), -1, place) + 0.5))
 
     def each(self) -> list[Floats]:
         """log c̃_i of every place given all others."""
@@ -120,9 +134,12 @@ def divergence(law: ArrayLike, other: ArrayLike) -> float:
         return float(np.where(p > 0, p * (np.log(p) - np.log(q)), 0.0).sum())
 
 
-def divergences(law: Floats, noise: float, methods: Sequence[str], seeds: Sequence[int]) -> Floats:
+def divergences(
+    law: Floats, noise: float, methods: Sequence[str], seeds: Sequence[int],
+    error: Error = "logits",
+) -> Floats:  # fmt: skip
     """(seeds, methods) KL(p ‖ q), all methods on the same noise."""
-    made = (NoisyConditionals(law, noise, seed) for seed in seeds)
+    made = (NoisyConditionals(law, noise, seed, error) for seed in seeds)
     return np.array([[divergence(law, joint_of(one, method)) for method in methods] for one in made])
 
 
