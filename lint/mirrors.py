@@ -140,8 +140,14 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("rescoring/test_rescore.py", "lists that are rescored are judged and shown", (
         "rescoring/judging.py", "rescoring/result.py",
     )),
+    ("lab/experiments/test_dictionary.py", "the experiments of the sampling side, each run once", (
+        "lab/experiments/beyond.py", "lab/experiments/clique_masks.py", "lab/experiments/closed_forms.py",
+        "lab/experiments/entropy.py", "lab/experiments/parallel_pass.py", "lab/experiments/passes.py",
+        "lab/experiments/slow_both.py", "lab/experiments/star_order.py", "lab/experiments/stutter.py",
+    )),
     ("lab/experiments/test_masking_more.py", "the experiments of the training side, each run once", (
         "lab/experiments/best_masks.py", "lab/experiments/efficiency_curves.py", "lab/experiments/finite_sample.py",
+        "lab/experiments/looking_masks.py",
         "lab/experiments/simulated_estimators.py",
     )),
     ("lab/experiments/test_trained_rates.py", "what trained networks are compared by", (
@@ -200,6 +206,7 @@ WHOLE: dict[str, str] = {  # tests of no one file
     "cli/test_resume.py": "a scored file that goes on after a kill, byte for byte",
     "constraints/test_networks.py": "constraints on networks and under kernels",
     "fuzz/test_fuzz.py": "hostile inputs of all commands and of everything public",
+    "lab/test_names.py": "what is public of the lab",
     "results/test_conformance.py": "the contract of all results",
     "samplers/test_hostile.py": "whatever is said of the options of verbs that write or diagnose",
     "scores/test_networks.py": "all methods on one network of each family",

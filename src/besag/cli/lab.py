@@ -61,16 +61,18 @@ def run(
     if output.plot is not None and len(chosen) > 1:
         raise BesagError(f"--plot {output.plot!r} is one picture, and there are {len(chosen)} experiments: run one")
     out = output.open()
-    held = True
+    every_finding = []
     for found in _run(chosen, full):
-        held = held and found.holds
+        every_finding.append(found)
+        output.save(found)
         if output.on_screen:
             print(found, end="\n\n")
-        for row in [] if output.on_screen else _rows(found, output.shape):
-            out.write(row, {})
-        output.save(found)
+        else:
+            say(f"{found.name}: {_verdict(found)}")
+    for row in [] if output.on_screen else _rows(every_finding, output.shape):
+        out.write(row, {})
     out.close()
-    return 0 if held else UNSCORED
+    return 0 if all(found.holds for found in every_finding) else UNSCORED
 
 
 @lab.command("report")
@@ -93,7 +95,10 @@ def report(
     from besag.files.whole import write_whole
     from besag.lab.report import page
 
-    found = list(_run(chosen, full))
+    found, began = [], time.monotonic()
+    for one in _run(chosen, full):
+        found.append(one)
+        say(f"{one.name}: {_verdict(one)}, {time.monotonic() - began:.1f} s so far")
     write_whole(output, page(found, {"besag": besag.__version__, "full": full, "seed": seed or 0}))
     say(f"{sum(one.holds for one in found)} of {len(found)} experiments hold what they claim: {output}")
     return 0 if all(one.holds for one in found) else UNSCORED
@@ -103,16 +108,17 @@ def _run(chosen: dict[str, dict[str, Any]], full: bool) -> Iterator[Finding]:
     from besag.lab.experiment import experiment
 
     for name, own in chosen.items():
-        began = time.monotonic()
-        found = experiment(name, **own).run(full)
-        say(f"{name}: {'holds' if found.holds else 'DOES NOT HOLD'}, {time.monotonic() - began:.1f} s")
-        yield found
+        yield experiment(name, **own).run(full)
 
 
-def _rows(found: Finding, shape: str) -> Sequence[dict[str, Any]]:
-    """Of JSON Lines the whole finding; else a row for each row of a table, all with the same columns."""
+def _verdict(found: Finding) -> str:
+    return "holds" if found.holds else "DOES NOT HOLD"
+
+
+def _rows(every_finding: Sequence[Finding], shape: str) -> Sequence[dict[str, Any]]:
+    """Of JSON Lines each finding whole; else a row for each row of a table, all with the same columns."""
     if shape == "jsonl":
-        return [found.to_dict()]
-    rows = found.rows()
+        return [found.to_dict() for found in every_finding]
+    rows = [row for found in every_finding for row in found.rows()]
     columns = dict.fromkeys(name for row in rows for name in row)
     return [{name: row.get(name, "") for name in columns} for row in rows]

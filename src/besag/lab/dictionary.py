@@ -49,8 +49,7 @@ class Entry(NamedTuple):
     worst: float  # λ_max(IΓ): sequences for each that maximum likelihood needs, in the worst direction of θ
     mean: float  # tr(IΓ)/d
     ratio: float  # worst / C, at most 1
-    seen: float  # the share of the slow function's variance that scores account for
-    slack: float  # the least eigenvalue of C − I^½ Γ I^½, over C: below 0 the order would fail
+    seen: float  # the share of the slow function's variance that scores account for; nan where several are as slow
     passes: float  # of a sampler's step
 
 
@@ -65,7 +64,7 @@ class Dictionary(Presented):
     @property
     def holds(self) -> bool:
         """Is Γ ⪯ C·I⁻¹ for every law of masks?"""
-        return all(entry.slack >= -ROUNDING for entry in self.entries)
+        return all(entry.ratio <= 1 + ROUNDING for entry in self.entries)
 
     @property
     def status(self) -> Status:
@@ -137,14 +136,14 @@ def _entry(family: Family, name: str, masks: Masks) -> Entry:
     root = np.linalg.cholesky(learned.fisher)
     values = np.linalg.eigvalsh(root.T @ learned.covariance() @ root)
     worst = float(values[-1])
-    return Entry(
-        name, found.poincare, worst, float(values.mean()), worst / found.poincare, _seen(family, found.slow),
-        float(1 - worst / found.poincare), sampler.passes,
-    )  # fmt: skip
+    alone = len(found.values) < 3 or bool(found.values[1] - found.values[2] > ROUNDING)
+    seen = _seen(family, found.slow) if alone else np.nan
+    return Entry(name, found.poincare, worst, float(values.mean()), worst / found.poincare, seen, sampler.passes)
 
 
 def _seen(family: Family, mode: Floats) -> float:
     """R² of a function on the scores, under the law."""
     weighed = family.law.reshape(-1, 1) * family.scores
     shared = weighed.T @ mode  # (d,)
-    return float(shared @ np.linalg.solve(family.information, shared) / (family.law.ravel() @ mode**2))
+    share = float(shared @ np.linalg.solve(family.information, shared) / (family.law.ravel() @ mode**2))
+    return share if share > ROUNDING else 0.0

@@ -5,6 +5,7 @@ One file in `experiments/` is one experiment, and nothing else knows it. It says
     name, title        how it is called, and what it is about, in a line
     claim              what is to be shown, in a sentence
     cite               whose claim it is
+    headline           does it stand at the beginning of the report?
     measure(full)      → a Finding: tables, arrays, figures, a sentence, and claims that its own numbers decide
 
 The fields of the dataclass are its options. All randomness comes from `seed`. Without `full` it takes less than two
@@ -27,6 +28,7 @@ class Experiment(Named, ABC):
     """Subclass, decorate with `@register`, and it is in the Python API, the command line and the report."""
 
     claim: ClassVar[str]
+    headline: ClassVar[bool] = False  # does it stand at the beginning of the report?
 
     seed: Annotated[int, "of random draws"] = 0
 

@@ -101,7 +101,8 @@ def run(
     engine = engine or Engine(law, progress=False)
     noise = Noise(seed, torch.arange(first, first + len(canvas.ids)))
     kernel.check(canvas)
-    state, told = kernel.init(engine, noise, canvas), []
+    told: list[Info] = []
+    state = kernel.init(engine, noise, canvas)
     while not kernel.done(state) and (steps is None or len(told) < steps):
         state, info = kernel.step(engine, noise, state)
         told.append(info)

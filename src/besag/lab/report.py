@@ -21,7 +21,8 @@ figure svg{max-width:100%;height:auto}figcaption{font-size:90%;color:#444}
 
 
 def page(found: Sequence[Finding], about: Mapping[str, Any]) -> str:
-    """The whole page; it begins with a line for each experiment."""
+    """The whole page: a line for each experiment, then the headlines, then the others."""
+    found = sorted(found, key=lambda one: one.name not in EXPERIMENTS or not EXPERIMENTS[one.name].headline)
     rows = [
         {"experiment": one.name, "about": one.title, "claims": len(one.claims),
          "verdict": "holds" if one.holds else "does not hold"}

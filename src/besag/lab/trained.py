@@ -12,10 +12,11 @@ over all contexts, so that no distance here is an estimate; only the training is
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -64,29 +65,29 @@ class Learnt:
     @cached_property
     def by_size(self) -> Floats:
         """(N,) the distance of its answers from the truth, by how many places are hidden; nats a token."""
-        found = np.zeros(self.system.places)
-        for size in range(1, self.system.places + 1):
-            sets = list(combinations(range(self.system.places), size))
-            found[size - 1] = sum(self._distance(hidden) for hidden in sets) / len(sets)
-        return found
+        count = self.system.places
+        sets = [hidden for size in range(1, count + 1) for hidden in combinations(range(count), size)]
+        asks = [ask for hidden in sets for ask in self._asks(hidden)]
+        contexts, places, joints = (np.concatenate(parts) for parts in zip(*asks, strict=True))
+        truth = joints / joints.sum(1, keepdims=True)  # (M, V)
+        answer = self.answers(contexts, places)
+        apart = np.where(truth > 0, truth * np.log(np.where(truth > 0, truth, 1) / answer), 0.0).sum(1)
+        size = (contexts < 0).sum(1)  # (M,) k; each of k places counts 1/k, each of C(N, k) sets alike
+        share = 1 / (size * np.array([comb(count, int(one)) for one in size]))
+        return np.asarray(np.bincount(size - 1, joints.sum(1) * apart * share, minlength=count), np.float64)
 
-    def _distance(self, hidden: tuple[int, ...]) -> float:
+    def _asks(self, hidden: tuple[int, ...]) -> Iterator[tuple[Ints, Ints, Floats]]:
+        """For each hidden place: all contexts that occur (C, N), the place (C,), and p(x_i, x_−K) there (C, V)."""
         law, count = self.system.law, self.system.places
         shown = [place for place in range(count) if place not in hidden]
         weight = self.system.marginal(shown)  # (V, …) one axis a shown place
         values = np.argwhere(weight > 0) if shown else np.zeros((1, 0), dtype=np.int64)
         contexts = np.full((len(values), count), -1)
         contexts[:, shown] = values
-        total = 0.0
         for place in hidden:
             rest = tuple(other for other in hidden if other != place)
-            joint = np.moveaxis(law.sum(rest, keepdims=True), place, -1)  # (…, V) with 1 at the rest
-            joint = joint.reshape(-1, law.shape[place])[np.ravel(weight) > 0]
-            truth = joint / joint.sum(1, keepdims=True)
-            answer = self.answers(contexts, np.full(len(contexts), place))[:, : law.shape[place]]
-            apart = np.where(truth > 0, truth * np.log(np.where(truth > 0, truth, 1) / answer), 0.0).sum(1)
-            total += float(joint.sum(1) @ apart)
-        return total / len(hidden)
+            joint = np.moveaxis(law.sum(rest, keepdims=True), place, -1).reshape(-1, law.shape[place])
+            yield contexts, np.full(len(contexts), place), joint[np.ravel(weight) > 0]
 
     @cached_property
     def single_sites(self) -> list[Floats]:

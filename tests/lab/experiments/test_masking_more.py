@@ -13,6 +13,7 @@ QUICK = {
     "simulated_estimators": {"repeats": 20},
     "best_masks": {},
     "finite_sample": {},
+    "looking_masks": {},
 }
 
 

@@ -147,7 +147,7 @@ def relaxation_seen(system: Pairwise, chains: int = 64, burn: int = 2_000, steps
 
 def _time(rho: float, lag: int) -> float:
     """1 / (1 − ρ^{1/t})."""
-    return 1 / (1 - min(max(rho, 1e-12), 1 - 1e-12) ** (1 / max(lag, 1)))
+    return 1 / (1 - math.exp(math.log(min(max(rho, 1e-12), 1 - 1e-12)) / max(lag, 1)))
 
 
 def _correlations(centred: Floats) -> Floats:

@@ -238,11 +238,19 @@ def tempering(
     targets = [tempered(table, energy, float(one)) for one in hot]
     sets = _moves(table.ndim, move, size)
     steps = [_metropolis(table, aim, sets, float(one / hot[0])) for aim, one in zip(targets, hot, strict=True)]
-    walk = reduce(np.kron, steps)
+    walk = _kron(steps)
     swaps = [_swaps(targets, first) for first in ((0,) if rungs == 2 else (0, 1))]
     matrix = reduce(np.matmul, [walk @ swap for swap in swaps])
     passes = len(swaps) * rungs * (table.ndim + (0.0 if move == "single" else 1.0))
-    return Dense(matrix, table, "tempering", passes, reduce(np.kron, targets))
+    return Dense(matrix, table, "tempering", passes, _kron(targets))
+
+
+def _kron(parts: Sequence[Floats]) -> Floats:
+    """The parts side by side, the first most significant."""
+    whole: Floats = np.ones((1,) * parts[0].ndim)
+    for part in parts:
+        whole = np.asarray(np.kron(whole, part), np.float64)
+    return whole
 
 
 def tempered(table: Floats, energy: str, temperature: float) -> Floats:

@@ -35,6 +35,7 @@ class MaskingMore(Experiment):
         "for −Σ log p(x_i | x_−K) it need not"
     )
     cite: ClassVar[tuple[str, ...]] = ("li2024", "besag1975")
+    headline: ClassVar[bool] = True
 
     def measure(self, full: bool) -> Finding:
         rows, values = self._chain()

@@ -35,10 +35,8 @@ class ParallelPass(Experiment):
         couplings = np.linspace(0, 2, 17 if full else 9)
         steps = [self._step(float(coupling), name) for coupling in couplings for name in BLOCKS]
         chains = [row for coupling in couplings for row in _chains(float(coupling))]
-        kl, apart, nearest = (
-            np.array([row[name] for row in steps]).reshape(-1, len(BLOCKS))
-            for name in ("KL, marginals", "TV, marginals", "TV, nearest product")
-        )
+        names = ("KL, marginals", "TV, marginals", "TV, nearest product")
+        kl, apart, nearest = (np.array([row[name] for row in steps]).reshape(-1, len(BLOCKS)) for name in names)
         bias = np.array([row["TV(μ, π)"] for row in chains]).reshape(-1, 2)
         return Finding(
             shown=(
@@ -73,8 +71,7 @@ class ParallelPass(Experiment):
                 "in KL": Drawing(
                     "The least KL that any product loses of the Gibbs step of a block, 4 spins on a chain: its total "
                     "correlation given the rest.",
-                    lambda ax: curves(ax, couplings, dict(zip(BLOCKS, kl.T, strict=True)), "coupling J",
-                                      "E TC (nats)"),
+                    lambda ax: curves(ax, couplings, dict(zip(BLOCKS, kl.T, strict=True)), "coupling J", "E TC (nats)"),
                 ),
                 "in total variation": Drawing(
                     "Total variation of the Gibbs step from the product of marginals, and from the nearest product "

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class StarOrder(Experiment):
         generator = np.random.default_rng(self.seed)
         orders = [generator.permutation(places).tolist() for _ in range(200 if full else 50)]
         left, first = list(range(places)), [centre, *range(centre)]
-        counts = np.arange(1, places + 1)
+        counts = list(range(1, places + 1))
         passes = {
             "left to right": np.array([_by_passes(entropy, _even(left, n)) for n in counts]),
             "random orders, mean": np.array([np.mean([_by_passes(entropy, _even(one, n)) for one in orders])
@@ -56,9 +56,7 @@ class StarOrder(Experiment):
             name: np.array([np.mean([_by_window(entropy, order, w) for order in own]) for w in range(places)])
             for name, own in some.items()
         }
-        rows = [{"passes": int(n), **{name: float(one[at]) for name, one in passes.items()}}
-                for at, n in enumerate(counts)]  # fmt: skip
-        seen = [{"places seen": w, **{name: float(one[w]) for name, one in back.items()}} for w in range(places)]
+        rows, seen = _rows("passes", counts, passes), _rows("places seen", list(range(places)), back)
         return Finding(
             shown=(
                 "Centre first is exact with two passes, and with conditionals that look at one place. Left to right is "
@@ -82,7 +80,7 @@ class StarOrder(Experiment):
             },
             tables={f"KL lost (nats), {places} spins in a star, J = {self.coupling:g}": rows,
                     "KL lost (nats) when each conditional sees w places before it": seen},
-            arrays={"passes": counts, **{f"by passes, {name}": one for name, one in passes.items()},
+            arrays={"passes": np.array(counts), **{f"by passes, {name}": one for name, one in passes.items()},
                     **{f"by places seen, {name}": one for name, one in back.items()}},
             figures={
                 "passes": Drawing(
@@ -96,6 +94,10 @@ class StarOrder(Experiment):
             },
             notes=("any order: 50 orders drawn at random (200 with --full), 20 of them for the look-back",),
         )  # fmt: skip
+
+
+def _rows(name: str, values: list[int], named: dict[str, Floats]) -> list[dict[str, Any]]:
+    return [{name: value, **{curve: float(one[at]) for curve, one in named.items()}} for at, value in enumerate(values)]
 
 
 class _Entropies(dict[tuple[int, ...], float]):

@@ -8,7 +8,7 @@ through sentences that nobody says: of those a share ε is let in.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -96,7 +96,7 @@ def toy() -> Floats:
     return law
 
 
-def _bars(ax, rows) -> None:  # type: ignore[no-untyped-def]
+def _bars(ax: Any, rows: list[dict[str, Any]]) -> None:
     at = np.arange(len(rows))
     ax.barh(at - 0.2, [row["law"] for row in rows], 0.38, color=COLOURS[0], label="the law")
     ax.barh(at + 0.2, [row["one pass: marginals"] for row in rows], 0.38, color=COLOURS[1], hatch="//",

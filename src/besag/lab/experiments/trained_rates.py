@@ -45,7 +45,7 @@ class TrainedRates(Experiment):
     )
     cite: ClassVar[tuple[str, ...]] = ("li2024", "wettig2023")
 
-    steps: Annotated[int, "of training; three times as many with --full"] = 200
+    steps: Annotated[int, "of training; three times as many with --full"] = 150
     seeds: Annotated[int, "networks of each kind; more with --full"] = 3
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class TrainedRates(Experiment):
         spins = ising(chain(6), 0.7)
         systems: dict[str, tuple[System, int]] = {
             "6 spins, 300 sequences": (spins, 300),
-            "6 spins, 20,000 sequences": (spins, 20_000),
+            "6 spins, 5,000 sequences": (spins, 5000),
             "grammar, 2,000 sentences": (grammar(), 2000),
         }
         steps, seeds = (3 * self.steps, 2 * self.seeds) if full else (self.steps, self.seeds)
@@ -106,8 +106,8 @@ class TrainedRates(Experiment):
 def _answer(found: Cells) -> str:
     """The change from hiding 1/6 to hiding more, in words."""
     said = []
-    for called, rate in (("6 spins, 20,000 sequences", "1/3"), ("6 spins, 300 sequences", "1/3"),
-                         ("6 spins, 20,000 sequences", "5/6")):  # fmt: skip
+    for called, rate in (("6 spins, 5,000 sequences", "1/3"), ("6 spins, 300 sequences", "1/3"),
+                         ("6 spins, 5,000 sequences", "5/6")):  # fmt: skip
         changes = [
             f"{name} {told(ratio(found[called, rate][:, at], found[called, '1/6'][:, at]))}"
             for at, name in enumerate(MEASURES[:3])
