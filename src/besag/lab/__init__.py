@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from besag.lab.learning.estimators import Estimates, Fit, fit, simulate
     from besag.lab.learning.information import Information, information
     from besag.lab.learning.masks import masks_of, uniform_masks
-    from besag.lab.mixture_head import MixtureHead, mixture_head, one_pass_step
-    from besag.lab.noise import NoisyConditionals, joint_of
+    from besag.lab.mixture_head import MixtureHead, mixture_head, one_pass_step, stutter
+    from besag.lab.noise import NoisyConditionals, divergence, joint_of
     from besag.lab.pair_model import PairModel
     from besag.lab.systems.grammar import Grammar, grammar
     from besag.lab.systems.graphs import Graph, chain, clique, cycle, grid, star
@@ -47,6 +47,7 @@ _HOMES = {  # what is public, and the file that holds it
     "chain": "besag.lab.systems.graphs",
     "clique": "besag.lab.systems.graphs",
     "cycle": "besag.lab.systems.graphs",
+    "divergence": "besag.lab.noise",
     "finite_sample_bound": "besag.lab.learning.bound",
     "fit": "besag.lab.learning.estimators",
     "grammar": "besag.lab.systems.grammar",
@@ -64,6 +65,7 @@ _HOMES = {  # what is public, and the file that holds it
     "random_table": "besag.lab.systems.random",
     "simulate": "besag.lab.learning.estimators",
     "star": "besag.lab.systems.graphs",
+    "stutter": "besag.lab.mixture_head",
     "table": "besag.lab.systems.system",
     "two_modes": "besag.lab.systems.mixture",
     "uniform_masks": "besag.lab.learning.masks",
@@ -72,9 +74,9 @@ _HOMES = {  # what is public, and the file that holds it
 __all__ = [
     "BestLaw", "Bound", "Estimates", "Exponential", "Family", "Fit", "Grammar", "Graph", "Information",
     "MarkovChain", "MixtureHead", "NoisyConditionals", "PairModel", "Pairwise", "System", "TwoModes", "best_law",
-    "chain", "clique", "cycle", "finite_sample_bound", "fit", "grammar", "grid", "information", "ising", "joint_of",
-    "markov_chain", "masks_of", "mixture_head", "one_pass_step", "potts", "quoted_bound", "random_family",
-    "random_table", "simulate", "star", "table", "two_modes", "uniform_masks",
+    "chain", "clique", "cycle", "divergence", "finite_sample_bound", "fit", "grammar", "grid", "information",
+    "ising", "joint_of", "markov_chain", "masks_of", "mixture_head", "one_pass_step", "potts", "quoted_bound",
+    "random_family", "random_table", "simulate", "star", "stutter", "table", "two_modes", "uniform_masks",
 ]  # fmt: skip
 
 

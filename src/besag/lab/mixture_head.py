@@ -75,7 +75,7 @@ def mixture_head(law: ArrayLike, components: int, starts: int = STARTS, seed: in
         The head, of one law.
 
     Examples:
-        >>> from besag.lab.mixture_head import mixture_head, stutter
+        >>> from besag.lab import mixture_head, stutter
         >>> [round(float(mixture_head(stutter(), r).divergence[0]), 4) for r in (1, 2)]  # log 2, and nothing
         [0.6931, 0.0]
     """
@@ -114,6 +114,14 @@ def stutter() -> Floats:
     """Two places of STUTTER, ½ "walking along", ½ "quietly walking": each marginal right, "walking walking" impossible.
 
     Drawn as a product of its marginals, a quarter of the draws say a word twice, and a quarter leave it out.
+
+    Returns:
+        (3, 3) the law.
+
+    Examples:
+        >>> from besag.lab import stutter
+        >>> stutter().tolist()
+        [[0.0, 0.5, 0.0], [0.0, 0.0, 0.5], [0.0, 0.0, 0.0]]
     """
     law = np.zeros((3, 3))
     law[1, 2] = law[0, 1] = 0.5
@@ -166,8 +174,7 @@ def one_pass_step(
 
     Examples:
         >>> import numpy as np
-        >>> from besag.lab import chain, ising
-        >>> from besag.lab.mixture_head import one_pass_step
+        >>> from besag.lab import chain, ising, one_pass_step
         >>> one_pass_step(ising(chain(2), 0.5).law, [[0, 1]], 1).round(2)[0].tolist()  # a product knows no coupling
         [0.25, 0.25, 0.25, 0.25]
     """

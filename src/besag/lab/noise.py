@@ -126,7 +126,20 @@ def joint_of(conditionals: NoisyConditionals, method: str) -> Floats:
 
 @checked
 def divergence(law: ArrayLike, other: ArrayLike) -> float:
-    """KL(p ‖ q) in nats; infinite where q lacks what p has."""
+    """KL(p ‖ q) in nats; infinite where q lacks what p has.
+
+    Args:
+        law: p.
+        other: q, of the same shape.
+
+    Returns:
+        The divergence.
+
+    Examples:
+        >>> from besag.lab import divergence
+        >>> round(divergence([0.5, 0.5], [0.25, 0.75]), 3)
+        0.144
+    """
     p, q = np.asarray(law, np.float64), np.asarray(other, np.float64)
     if p.shape != q.shape:
         raise BesagError(f"laws of the shapes {p.shape} and {q.shape} do not compare")
