@@ -294,7 +294,7 @@ def lab_trained(lm: besag.LanguageModel) -> None:
     from besag.lab.experiment import experiment
 
     rates = experiment("trained_rates").run()
-    for figure in ("one hidden", "any number hidden", "Gibbs law"):
+    for figure in ("one hidden", "any number hidden"):
         rates.plot(figure=figure)
         save(f"lab-trained-{figure.split()[0].lower()}")
     experiment("trained_laws").run().plot()

@@ -117,6 +117,7 @@ class Training(IntEnum):
     ATTENTION_GUIDED = 39
     PMI_TURN = 40
     PMI_OVERLAP = 41
+    SPACED = 42
     # objectives
     MDLM_TIME = 64
     MDLM_HIDE = 65

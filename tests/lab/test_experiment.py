@@ -36,6 +36,13 @@ def test_a_seed_is_a_number_from_0_on():
         Toy(seed=-1)
 
 
+def test_what_would_take_for_ever_is_refused():
+    with pytest.raises(BesagError, match="places=99: give at most 10"):
+        experiment("star_order", places=99)
+    with pytest.raises(BesagError, match=r"coupling=-0\.5"):
+        experiment("beyond", coupling=-0.5)
+
+
 def test_a_wrong_name_is_refused():
     with pytest.raises(BesagError, match="there is no experiment 'nothing'"):
         experiment("nothing")

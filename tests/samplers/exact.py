@@ -5,10 +5,28 @@ Import it as `tests.samplers.exact`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import torch
 from tests.laws import Arbitrary
 
+from besag.conditionals.contract import Conditionals, Given
+from besag.conditionals.given_table import GivenTable
 from besag.samplers.kernel import Canvas
+
+
+class GivenLaws(GivenTable):
+    """Any laws, each given a source of its own: the first one of one token, the second one of two …"""
+
+    name = "given laws"
+
+    def __init__(self, laws: Sequence[Conditionals]) -> None:
+        self.vocabulary, self.width = laws[0].vocabulary, laws[0].width
+        self.laws = {(0,) * (1 + number): law for number, law in enumerate(laws)}
+
+    def given(self, which: Sequence[int]) -> Given:
+        return Given(tuple(np.array(source) for source in self.laws), np.array(which))
 
 
 class Hashed(Arbitrary):

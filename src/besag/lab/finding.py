@@ -93,6 +93,7 @@ class Finding(Presented):
         drawing.draw(ax)
         return ax
 
+    @checked
     def svg(self, figure: str | None = None) -> str:
         """The same as markup that stands in a page: no file, no font, nothing fetched, the same bytes every time."""
         figure = _known(self.figures, figure, "figure")

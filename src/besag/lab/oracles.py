@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from besag.arrays import Floats, Ints
-from besag.checks import checked, whole_number
+from besag.checks import array, checked, whole_number
 from besag.conditionals.contract import Conditionals, Questions
 from besag.conditionals.table import Table
 from besag.engine import Engine
-from besag.errors import BesagError, quoted, require
-from besag.lab.chains.transition import Transition, stationary
+from besag.errors import BesagError, require
+from besag.lab.chains.transition import Transition, numbered, stationary
 from besag.lab.systems.system import law_of
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise
 from besag.vocabulary import Vocabulary
@@ -214,13 +214,11 @@ def check_kernel(
     whole_number(steps, "steps", most=LONGEST)
     whole_number(chains, "chains", most=10**6)
     answers: Any = law if hasattr(law, "rows") and hasattr(law, "width") else Table(law_of(law, positive=True).copy())
-    matrix = transition.matrix if isinstance(transition, Transition) else np.asarray(transition, np.float64)
+    matrix = transition.matrix if isinstance(transition, Transition) else array(transition, "transition")
     every = sequences(answers.width, answers.places)
     if matrix.shape != (len(every), len(every)):
         raise BesagError(f"a transition of the shape {matrix.shape} is not one of {len(every):,} sequences")
-    chosen = np.arange(len(every)) if starts is None else np.asarray(starts, np.int64)
-    if not len(chosen) or not ((chosen >= 0) & (chosen < len(every))).all():
-        raise BesagError(f"starts={quoted(starts)}: give numbers of sequences, from 0 to {len(every) - 1:,}")
+    chosen = np.arange(len(every)) if starts is None else numbered(starts, len(every), "starts")
     canvas = blank(answers, answers.places, chains * len(chosen), np.repeat(every[chosen], chains, 0))
     state, _ = run(kernel, answers, canvas, steps, seed)
     ended = number(state.ids, answers.width).reshape(len(chosen), chains)

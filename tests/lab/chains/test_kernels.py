@@ -188,6 +188,13 @@ def test_a_place_that_is_never_hidden_is_refused():
         blocks(LAW, {(0,): 1.0, (1, 2): 0.0})
 
 
+def test_a_ladder_that_does_not_climb_is_refused():
+    with pytest.raises(BesagError, match=r"hottest=0\.5: the ladder climbs"):
+        tempering(LAW, 2, 0.5)
+    with pytest.raises(BesagError, match="energy_temperature=0"):
+        metropolis(LAW, energy_temperature=0)
+
+
 def test_what_is_too_large_is_refused():
     with pytest.raises(BesagError, match="up to 4,096"):
         all_sites(ising(chain(13), 0.1))

@@ -53,6 +53,10 @@ def test_ten_spins_are_fast_from_every_start():
 def test_bad_input_is_refused():
     with pytest.raises(BesagError, match="epsilon=2"):
         mixing_time(gibbs(LAW), 2)
+    with pytest.raises(BesagError, match="give a law of the 12 states"):
+        worst_distance(gibbs(LAW), 3, [0.5, 0.5])
+    with pytest.raises(BesagError, match="give a Transition"):
+        worst_distance(LAW, 3)
     with pytest.raises(BesagError, match="starts"):
         mixing_bracket(gibbs(LAW), exact=False, starts=[99])
     with pytest.raises(BesagError, match="reducible"):

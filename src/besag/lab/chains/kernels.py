@@ -27,6 +27,7 @@ from besag.lab.chains.transition import Dense, Product, Transition, refuse_dense
 from besag.lab.learning.masks import Masks, checked_masks, uniform_masks
 from besag.lab.systems.system import law_of
 
+TEMPERATURES = 1e-3, 1e6  # the coldest and the hottest: colder ones leave float64
 MoveName = Literal["single", "block", "adjacent"]
 
 
@@ -198,8 +199,8 @@ def metropolis(
         array([0.47058824, 0.02941176, 0.02941176, 0.47058824])
     """
     table = law_of(law, positive=True)
-    number(energy_temperature, "energy_temperature", least=1e-6)
-    number(temperature, "temperature", least=1e-6)
+    number(energy_temperature, "energy_temperature", *TEMPERATURES)
+    number(temperature, "temperature", *TEMPERATURES)
     target = tempered(table, energy, energy_temperature)
     matrix = _metropolis(table, target, _moves(table.ndim, move, size), temperature)
     passes = table.ndim + (0.0 if move == "single" else 1.0)
@@ -233,6 +234,9 @@ def tempering(
     """
     table = law_of(law, positive=True)
     whole_number(rungs, "rungs", 2, most=6)
+    number(energy_temperature, "energy_temperature", *TEMPERATURES)
+    if number(hottest, "hottest", *TEMPERATURES) <= energy_temperature:
+        raise BesagError(f"hottest={hottest:g}: the ladder climbs from energy_temperature={energy_temperature:g}")
     refuse_dense(table.size**rungs, f"a ladder of {rungs} on {table.size:,} states")
     hot = energy_temperature * (hottest / energy_temperature) ** (np.arange(rungs) / (rungs - 1))
     targets = [tempered(table, energy, float(one)) for one in hot]

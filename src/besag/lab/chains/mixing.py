@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from besag.arrays import Floats
-from besag.checks import checked, number, whole_number
-from besag.errors import BesagError, quoted
+from besag.checks import array, checked, number, whole_number
+from besag.errors import BesagError
 from besag.lab.chains.spectrum import spectrum
-from besag.lab.chains.transition import Transition
+from besag.lab.chains.transition import Transition, numbered
 
 EPSILON = 0.25  # the usual one
 LONGEST = 2**40  # steps after which a chain is said not to mix
@@ -38,6 +38,7 @@ class Bracket(NamedTuple):
     gap: float  # the absolute one
 
 
+@checked
 def worst_distance(chain: Transition, steps: int, to: ArrayLike | None = None) -> float:
     """d(t): the total variation from a law after so many steps, from the worst start.
 
@@ -54,7 +55,9 @@ def worst_distance(chain: Transition, steps: int, to: ArrayLike | None = None) -
         >>> round(worst_distance(gibbs([[0.4, 0.1], [0.1, 0.4]]), 5), 3)
         0.164
     """
-    law = chain.law if to is None else np.ravel(np.asarray(to, np.float64))
+    law = chain.law if to is None else np.ravel(array(to, "to"))
+    if law.shape != (chain.size,):
+        raise BesagError(f"to has {law.size:,} entries: give a law of the {chain.size:,} states of {chain.name}")
     whole_number(steps, "steps", least=0, most=LONGEST)
     return _far(np.linalg.matrix_power(chain.matrix, steps), law)
 
@@ -156,13 +159,10 @@ def mixing_bracket(
         time = mixing_time(chain, epsilon)
         return Bracket(time, time, True, gap)
     law = chain.law
-    chosen = [int(law.argmax()), int(law.argmin())] if starts is None else [*starts]
-    for start in chosen:
-        if not 0 <= start < chain.size:
-            raise BesagError(f"starts={quoted(starts)}: a state is a number from 0 to {chain.size - 1:,}")
+    chosen = numbered([law.argmax(), law.argmin()] if starts is None else starts, chain.size, "starts")
     least = float(law.min())
     upper = math.log(math.sqrt((1 - least) / least) / (2 * epsilon)) / -math.log1p(-gap)
-    lower = max(_spectral_lower(gap, epsilon), *(_from(chain, start, epsilon) for start in chosen))
+    lower = max(_spectral_lower(gap, epsilon), *(_from(chain, int(start), epsilon) for start in chosen))
     return Bracket(lower, max(lower, math.ceil(upper)), False, gap)
 
 

@@ -20,7 +20,7 @@ from besag.lab.systems.system import law_of
 
 SMOOTH = (1e-1, 1e-2, 1e-3, 1e-5)  # how round the corners of |·| are, in turn
 FLOOR = 1e-9  # of a factor where a search begins
-POLISHED, ROUNDS, CLOSE = 2, 50, 1e-9  # how many of what is found are polished, for how long, and what counts as better
+POLISHED, ROUNDS, CLOSE = 2, 20, 1e-6  # how many of what is found are polished, for how long, and what counts as better
 
 
 @checked

@@ -13,8 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from besag.arrays import Floats
-from besag.errors import BesagError, require
+from besag.arrays import Floats, Ints
+from besag.checks import array
+from besag.errors import BesagError, quoted, require
 
 MOST_DENSE = 2**12  # states of a matrix that is written down: 128 MiB
 CLOSE = 1e-9
@@ -109,6 +110,14 @@ class Product(Transition):
         for part in self.parts:
             law = part.push(law)
         return law
+
+
+def numbered(states: object, size: int, name: str) -> Ints:
+    """(n,) numbers of states, one at least."""
+    found = np.atleast_1d(array(states, name))
+    if found.ndim != 1 or not found.size or not np.isin(found, np.arange(size)).all():
+        raise BesagError(f"{name}={quoted(states)}: give numbers of states, from 0 to {size - 1:,}")
+    return found.astype(np.int64)
 
 
 def refuse_dense(size: int, name: str) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from besag.arrays import Floats
+from besag.checks import number
 from besag.lab.chains import coalescence, gibbs, mixing_bracket, relaxation_seen
 from besag.lab.experiment import Drawing, Experiment, Finding, register
 from besag.lab.pictures import curves
@@ -26,6 +27,10 @@ class Beyond(Experiment):
     cite: ClassVar[tuple[str, ...]] = ("levin2017",)
 
     coupling: Annotated[float, "of neighbours on a chain"] = 0.4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        number(self.coupling, "coupling", least=0, most=1)
 
     def measure(self, full: bool) -> Finding:
         sizes = [4, 6, 8, 10, 12, 14, 32, 64] if full else [4, 6, 8, 10, 12, 32]

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from besag.checks import whole_number
 from besag.lab.dictionary import dictionary
 from besag.lab.experiment import Drawing, Experiment, Finding, register
 from besag.lab.learning.masks import uniform_masks
@@ -25,6 +26,10 @@ class DictionaryRatio(Experiment):
     headline: ClassVar[bool] = True
 
     places: Annotated[int, "spins on a chain"] = 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole_number(self.places, "places", least=2, most=8)
 
     def measure(self, full: bool) -> Finding:
         couplings = np.linspace(0, 2, 21 if full else 11)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from besag.arrays import Floats
+from besag.checks import whole_number
 from besag.lab.chains import blocks, mixing_time, spectrum
 from besag.lab.experiment import Drawing, Experiment, Finding, register
 from besag.lab.learning.information import information
@@ -28,6 +29,10 @@ class SlowBoth(Experiment):
     cite: ClassVar[tuple[str, ...]] = ("li2024",)
 
     places: Annotated[int, "spins on a chain"] = 6
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole_number(self.places, "places", least=4, most=7)
 
     def measure(self, full: bool) -> Finding:
         couplings = np.linspace(0, 2, 17 if full else 9)

@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from besag.arrays import Floats
+from besag.checks import number, whole_number
 from besag.lab.experiment import Drawing, Experiment, Finding, register
 from besag.lab.pictures import curves
 from besag.lab.systems.graphs import Graph
@@ -33,6 +34,11 @@ class StarOrder(Experiment):
 
     places: Annotated[int, "spins, the centre counted"] = 6
     coupling: Annotated[float, "of the centre and each leaf"] = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole_number(self.places, "places", least=4, most=10)
+        number(self.coupling, "coupling", least=-5, most=5)
 
     def measure(self, full: bool) -> Finding:
         places = self.places + (2 if full else 0)

@@ -27,7 +27,7 @@ RATES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 MEASURES = ("one hidden", "any number hidden", "Gibbs law", "order gap")
 UNITS = {
-    "one hidden": "KL at one hidden place, nats", "any number hidden": "KL over 1 to N hidden places, nats a token",
+    "one hidden": "KL at 1 hidden place, nats", "any number hidden": "KL at 1 … N hidden, nats",
     "Gibbs law": "TV of the Gibbs law", "order gap": "TV between orders of sweeps",
 }  # fmt: skip
 HEADS = "trained on", "hidden"
