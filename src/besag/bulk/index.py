@@ -215,7 +215,10 @@ def row_lines(file: IO[bytes], format: str) -> Iterator[tuple[int, bytes]]:
     def decoded() -> Iterator[tuple[int, str]]:
         for number, raw in enumerate(file, 1):
             taken.append(raw)
-            yield number, raw.removeprefix(_BOM if number == 1 else b"").rstrip(b"\n").decode("utf-8", "surrogateescape")
+            yield (
+                number,
+                raw.removeprefix(_BOM if number == 1 else b"").rstrip(b"\n").decode("utf-8", "surrogateescape"),
+            )
 
     found = decoded()
     while True:

@@ -10,15 +10,14 @@ goes on with what is missing, and no row is lost or there twice. Knows nothing o
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from besag.bulk.index import Shard, Source, Place, identity, look, shards
+from besag.bulk.index import Place, Shard, Source, identity, look, shards
 from besag.bulk.journal import Journal
 from besag.bulk.reading import Reader, first_record, settled
 from besag.bulk.shapes import Format, Shape
@@ -119,13 +118,17 @@ def begin(
     resume: bool = False,
     force: bool = False,
     go_on: str = "--resume",
+    only_look: bool = False,
 ) -> Job:
-    """A new job, or one that goes on; `asked` is what besides the inputs makes two jobs the same."""
+    """A new job, or one that goes on; `asked` is what besides the inputs makes two jobs the same.
+
+    `only_look` writes nothing.
+    """
     size = _whole_blocks(size, block)
     place = Folder(folder)
     if not place.remote and os.path.exists(folder) and not os.path.isdir(folder):
         raise BesagError(f"--output {quoted(folder)} is a file: the shards of a job stand in a folder")
-    there = place.has(MANIFEST)
+    there = not only_look and place.has(MANIFEST)
     if there and not (resume or force):
         raise BesagError(f"{quoted(folder)} holds a job already: go on with {go_on}, or say --force to begin anew")
     known = {**asked, "format": format, "shard_rows": size, "block": block, "layout": list(layout)}
@@ -140,6 +143,8 @@ def begin(
     shape = Shape(format, (*verb.added, *firsts[0].others))
     fingerprint = {**known, "inputs": [source.fingerprint for source in sources]}
     job = Job(place, json.loads(json.dumps(fingerprint)), sources, layouts, shape, size, block)
+    if only_look:
+        return job
     if there:
         _clear(place)
     place.make(SHARDS)
@@ -212,7 +217,7 @@ def opened(folder: str) -> Job:
 
 
 def _clear(folder: Folder) -> None:
-    """Remove what an earlier job has written, and nothing else; the manifest first, so that no half of a job is left."""
+    """Remove what an earlier job has written, and nothing else; the manifest first, so that no half of it is left."""
     folder.remove(MANIFEST)
     folder.remove(Journal.NAME)
     for name in folder.names(SHARDS):
@@ -228,12 +233,12 @@ def claimed(folder: str) -> Claim | None:
     return Claim(folder)
 
 
-def files_hash(folder: str | os.PathLike[str], endings: Iterable[str]) -> str:
-    """A hash of the files of a model: names, sizes and what they hold."""
-    digest = hashlib.sha256()
-    with os.scandir(folder) as entries:
-        found = sorted(entry.path for entry in entries if entry.is_file() and entry.name.endswith(tuple(endings)))
-    for path in found:
-        with open(path, "rb") as file:
-            digest.update(f"{os.path.basename(path)}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\0".encode())
-    return digest.hexdigest()[:32]
+def running(folder: str) -> bool:
+    """Does another process work on it? Behind a URL nobody can tell."""
+    if is_url(folder):
+        return False
+    try:
+        Claim(folder).release()
+    except BesagError:
+        return True
+    return False

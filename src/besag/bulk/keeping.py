@@ -10,6 +10,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from besag.errors import BesagError, nearest, quoted
@@ -68,7 +69,7 @@ class Keep:
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):
             return
         kinds = ast.Compare | ast.BoolOp | ast.UnaryOp | ast.BinOp
-        signs = node.ops if isinstance(node, ast.Compare) else [node.op] if isinstance(node, kinds) else []
+        signs: list[Any] = list(node.ops) if isinstance(node, ast.Compare) else [getattr(node, "op", None)]
         known = all(type(sign) in _BINARY or type(sign) in _SIGNS or isinstance(sign, ast.boolop) for sign in signs)
         if not isinstance(node, kinds) or not known:
             raise BesagError(f"--keep {quoted(self.said)}: {quoted(ast.unparse(node))} is not understood: {_WRITE}")
@@ -90,4 +91,4 @@ class Keep:
             return _BINARY[type(node.op)](self._value(node.left, values), self._value(node.right, values))
         assert isinstance(node, ast.Compare)
         sides = [self._value(one, values) for one in (node.left, *node.comparators)]
-        return all(_BINARY[type(sign)](*pair) for sign, pair in zip(node.ops, zip(sides, sides[1:]), strict=False))
+        return all(_BINARY[type(sign)](*pair) for sign, pair in zip(node.ops, pairwise(sides), strict=True))

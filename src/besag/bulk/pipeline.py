@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
+import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +28,6 @@ from besag.errors import BesagError, require
 OBJECT_STORE = 512 << 20  # bytes, of a cluster of our own: shards that were read and wait
 READING_CPUS = 0.25  # of a task that reads: so that it runs beside the actors, and is not fused with them
 MOST_ACTORS = 8  # on CPUs, if not given: each holds a model, and has several threads instead
-RETRIES = 3  # of a shard whose actor dies; one that kills its actor each time must not go on for ever
 IN_FLIGHT = 2  # shards that wait at an actor, so that it has one when another is done
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DEDUP_LOGS": "0",
@@ -38,7 +40,7 @@ class Pool:
     """How many actors, and what each has."""
 
     actors: int | None = None
-    gpus: float | None = None  # an actor; None: one, where the cluster has any
+    gpus: float = 0.0  # an actor
     cpus: int | None = None  # an actor, and its threads; None: all there are, shared out
     address: str | None = None  # of a cluster that runs; None: one is started on this machine
 
@@ -57,16 +59,24 @@ class Pool:
                     Actor,
                     fn_constructor_args=(replace(work, threads=cpus),),
                     compute=ray_data.ActorPoolStrategy(size=actors, max_tasks_in_flight_per_actor=IN_FLIGHT),
-                    batch_size=1, num_cpus=cpus, num_gpus=gpus, max_task_retries=RETRIES,
+                    batch_size=1, num_cpus=cpus, num_gpus=gpus,
                 )  # fmt: skip
                 yield from _notes(dataset)
             finally:
                 context.target_max_block_size = before
 
+    def check(self) -> None:
+        """Is Ray there?"""
+        _ray()
+
+    def usual_actors(self) -> int:
+        """On this machine, if nothing is said."""
+        return min(cores(), MOST_ACTORS)
+
     def fitted(self) -> tuple[int, int, float]:
         """Actors, and CPUs and GPUs of each, as the cluster has them."""
         there = _ray().cluster_resources()
-        gpus = (1.0 if there.get("GPU") else 0.0) if self.gpus is None else self.gpus
+        gpus = self.gpus
         cpus = max(1, int(there.get("CPU", 1)) - 1)  # one is left to Ray and to the tasks that read
         most = int(there.get("GPU", 0) / gpus) if gpus else cpus
         actors = self.actors or max(1, min(most, MOST_ACTORS) if not gpus else most)
@@ -136,17 +146,37 @@ def cluster(address: str | None) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         own = {"num_cpus": cores() + 1, "object_store_memory": _object_store(), "include_dashboard": False}
+        handlers = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
         try:
-            ray.init(
-                address=address or "local", log_to_driver=False, logging_level="ERROR", **({} if address else own)
-            )
+            with _silenced():  # it announces its own log level
+                ray.init(
+                    address=address or "local", log_to_driver=False, logging_level="ERROR", **({} if address else own)
+                )  # fmt: skip
         except (ConnectionError, RuntimeError, ValueError) as failure:
-            raise BesagError(f"cannot join the cluster at --address {address!r}: {failure}") from failure
+            where = f"join the cluster at --address {address!r}" if address else "start Ray on this machine"
+            raise BesagError(f"cannot {where}: {' '.join(str(failure).split())[:300]}") from failure
     try:
+        if threading.current_thread() is threading.main_thread():
+            for one, handler in handlers.items():  # Ray has put its own there
+                signal.signal(one, handler)
         _be_quiet(ray)
         yield
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Nothing on stderr for a moment, from whatever language it comes."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _be_quiet(ray: Any) -> None:

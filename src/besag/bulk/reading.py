@@ -95,7 +95,7 @@ def _add(
 
 
 def settled(layout: Layout, source: Source) -> Layout:
-    """The layout with its column named as the first row of the file says: the first row of a piece may say otherwise."""
+    """The layout with its column named as the first row of the file says; that of a piece may say otherwise."""
     layout = layout._replace(format=source.format)
     if source.format != "jsonl":
         return layout

@@ -84,9 +84,7 @@ class Shape(NamedTuple):
                 for row in parquet_rows(path):
                     assert not isinstance(row.values, str)
                     names = row.values
-                    others = {
-                        name: value for name, value in names.items() if self._is_other(name, names)
-                    }
+                    others = {name: value for name, value in names.items() if self._is_other(name, names)}
                     yield {name: value for name, value in names.items() if name not in others}, others
 
     def _is_other(self, name: str, names: Iterable[str]) -> bool:

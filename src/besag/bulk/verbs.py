@@ -134,10 +134,11 @@ class Entropies:
         texts, _ = apart(noted(), ())
         for score in self.lm.score(texts, self.verb.method, entropy=True, **self.verb.options):
             record, values = waiting.pop(0), score.entropy
-            there = values is not None and len(values) > 0 and score.status == Status.OK
+            there = values if score.status == Status.OK and values is not None and len(values) else None
+            mean, most = (None, None) if there is None else (float(there.mean()), float(there.max()))
             yield record, [{
-                "row": record.number, "text": record.text, "entropy": float(values.mean()) if there else None,
-                "entropy_most": float(values.max()) if there else None, "tokens": len(score), "status": score.status,
+                "row": record.number, "text": record.text, "entropy": mean, "entropy_most": most, "tokens": len(score),
+                "status": score.status,
             }]  # fmt: skip
 
 
@@ -182,7 +183,9 @@ class Sample(_Modelled):
         lm, seed = self.model(), whole_seed(self.seed) & (2**64 - 1)
 
         def sample(record: Record) -> Iterator[Row]:
-            low, high, *_ = philox((seed & 0xFFFFFFFF, seed >> 32), (record.number & 0xFFFFFFFF, record.number >> 32, 0, 0))
+            low, high, *_ = philox(
+                (seed & 0xFFFFFFFF, seed >> 32), (record.number & 0xFFFFFFFF, record.number >> 32, 0, 0)
+            )
             own = int(low) | int(high) << 32
             found = lm.sample(record.text, self.kernel, chains=self.chains, seed=own, **self.options)
             for number, text in enumerate(found.texts):

@@ -51,6 +51,9 @@ class Part(NamedTuple):
     file: Any = None  # where the path is one that only others open
 
 
+WHOLE = Part()
+
+
 class Record(NamedTuple):
     number: int  # counted from 1 over all inputs, before `skip`
     where: str  # "corpus.txt, line 3", for messages
@@ -79,7 +82,7 @@ class Input:
     kind: str  # "text" | "file" | "stdin" | "part"
     value: str
     layout: Layout
-    part: Part = Part()
+    part: Part = WHOLE
 
     @property
     def name(self) -> str:
