@@ -221,7 +221,7 @@ def _clear(folder: Folder) -> None:
     folder.remove(MANIFEST)
     folder.remove(Journal.NAME)
     for name in folder.names(SHARDS):
-        if _NAME.fullmatch(name):
+        if _NAME.fullmatch(name) or name.endswith(".tries"):
             folder.remove(f"{SHARDS}/{name}")
 
 

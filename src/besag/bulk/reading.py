@@ -85,8 +85,9 @@ def _add(
                     raise
                 return False
             number += 1
-            found.records.append(Record(number, f"{source.path}, line {part.after + 1}", "", {}))
-            found.problems[number] = str(problem)
+            where = f"{source.path}, line {part.after + 1}"
+            found.records.append(Record(number, where, "", {}))
+            found.problems[number] = str(problem) if where in str(problem) else f"{where}: {problem}"
             continue
         for text in texts:
             number += 1
