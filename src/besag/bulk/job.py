@@ -184,7 +184,8 @@ def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     for name, value in settings.items():
         if isinstance(value, list) and any(isinstance(one, dict) for one in value):
             value = {str(place): one for place, one in enumerate(value, 1)}
-        found.update(_flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value})
+        deeper = isinstance(value, dict) and value  # an empty one is a value: {"pll": {}} is not {"unmasked": {}}
+        found.update(_flat(value, f"{before}{name}.") if deeper else {f"{before}{name}": value})
     return found
 
 
