@@ -33,7 +33,9 @@ class Killed(BaseException):
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    return put(tmp_path / "corpus.tsv", "id\ttext\n" + "".join(f"{at}\t{text}\n" for at, text in enumerate(sentences(50))))
+    return put(
+        tmp_path / "corpus.tsv", "id\ttext\n" + "".join(f"{at}\t{text}\n" for at, text in enumerate(sentences(50)))
+    )
 
 
 def start(corpus: Path, folder: Path | str, format: Any = "tsv", **options: Any) -> Job:

@@ -37,13 +37,13 @@ from besag.files.inputs import Layout
 
 ROWS, BLOCK = 4096, 512
 STORE = 80 << 20
-ENVIRONMENT = {**os.environ, **pipeline.QUIET, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+ENVIRONMENT = {**os.environ, **pipeline.SETTINGS, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Any]:
     """A head and a worker node; killed nodes are replaced by whoever kills them."""
-    os.environ.update({name: ENVIRONMENT[name] for name in pipeline.QUIET})
+    os.environ.update({name: ENVIRONMENT[name] for name in pipeline.SETTINGS})
     from ray.cluster_utils import Cluster
 
     found = Cluster(

@@ -48,7 +48,9 @@ def test_the_bytes_of_score(
     assert (tmp_path / f"merged.{format}").read_bytes() == (tmp_path / f"straight.{format}").read_bytes()
 
 
-def test_status_and_going_on(run: Run, corpus: Path, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_and_going_on(
+    run: Run, corpus: Path, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job, seen = tmp_path / "job", []
 
     def interrupted(self: Pool, *arguments: Any) -> Iterator[Any]:

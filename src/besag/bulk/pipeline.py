@@ -29,9 +29,10 @@ OBJECT_STORE = 512 << 20  # bytes, of a cluster of our own: shards that were rea
 READING_CPUS = 0.25  # of a task that reads: so that it runs beside the actors, and is not fused with them
 MOST_ACTORS = 8  # on CPUs, if not given: each holds a model, and has several threads instead
 IN_FLIGHT = 2  # shards that wait at an actor, so that it has one when another is done
-QUIET = {
+SETTINGS = {  # of Ray's, unless somebody has set them
     "RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DEDUP_LOGS": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_TRAIN_ENABLE_V2_MIGRATION_WARNINGS": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_worker_niceness": "0",  # 15 would let every other process go first: actors are the work here
 }  # fmt: skip
 
 
@@ -130,7 +131,7 @@ def _notes(dataset: Any) -> Iterator[Note]:
 
 def _ray() -> Any:
     """Ray with Ray Data, or which extra brings it."""
-    os.environ.update({name: os.environ.get(name, value) for name, value in QUIET.items()})
+    os.environ.update({name: os.environ.get(name, value) for name, value in SETTINGS.items()})
     ray: Any = require("ray", extra="bulk")
     require("ray.data", extra="bulk")
     return ray

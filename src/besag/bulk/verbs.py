@@ -53,7 +53,8 @@ class _Modelled:
     trial: str = "The cat sleeps."
 
     def model(self) -> LanguageModel:
-        lm = besag.load(**{"progress": False, **self.load})
+        options = {"progress": False, **self.load}
+        lm = besag.load(options.pop("model", None), **options)
         lm.engine.repeat()  # the same questions in the same batches, so that a second run has the bytes of the first
         return lm
 
