@@ -44,6 +44,6 @@ def test_nothing_else_is_understood(said: str) -> None:
 
 
 def test_a_column_that_is_not_there() -> None:
-    with pytest.raises(BesagError, match="no column 'tokns'.*Did you mean 'tokens'"):
+    with pytest.raises(BesagError, match=r"no column 'tokns'.*Did you mean 'tokens'"):
         Keep("tokns > 4").check(ROW, "pll")
     Keep("score > 4").check(ROW, "pll")
