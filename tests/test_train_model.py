@@ -61,6 +61,7 @@ def test_the_command_trains_the_same(recipe: Path, trained: besag.TrainingResult
 
 def test_a_network_of_besags_own_family_learns_and_is_found_again(recipe: Path) -> None:
     config = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+    config["mix_every"] = 1
     model = {f"model.config.{name}": value for name, value in config.items()}
     trained = besag.train(
         recipe,

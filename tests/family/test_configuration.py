@@ -13,6 +13,7 @@ from besag.family import BesagConfig, BesagForMaskedLM
         ({"hidden_size": 20, "num_attention_heads": 4}, "a multiple of 8 is needed"),
         ({"num_attention_heads": 0}, "num_attention_heads = 0: 1 or more is needed"),
         ({"num_hidden_layers": 0}, "num_hidden_layers = 0: 1 or more is needed"),
+        ({"mix_every": 0}, "mix_every = 0: 1 or more is needed"),
         ({"vocab_size": -1}, "vocab_size = -1: 1 or more is needed"),
         ({"gate": "yes"}, "gate"),
         ({"hidden_size": 2.5}, "hidden_size"),
@@ -45,7 +46,7 @@ def test_the_weights_of_both_shapes_fit_40_million(depth, width, heads):
     """By hand: a layer, its gate and its norms (the first lacks one), the sums over layers, the table and its bias."""
     inner, words = 2 * width, 12_288
     layer = 4 * width**2 + 3 * width * inner + heads * (width + 1) + 2 * width
-    sums = sum(range(2, depth + 2))
+    sums = sum(range(2, -(-depth // 2) + 2))  # after every other layer
     ends = words * width + words + width**2 + 3 * width  # norms of the embeddings, of the last layer and of the head
     with torch.device("meta"):
         network = BesagForMaskedLM(

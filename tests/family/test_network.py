@@ -92,8 +92,11 @@ def logits_by_hand(network, ids):  # (L,) -> (L, V)
         y = x + attended(config, w, f"{name}.attn", x if i == 0 else norm(x, f"{name}.attn_norm"))
         u, v = np.split(norm(y, f"{name}.mlp_norm") @ w[f"{name}.mlp.Wi.weight"].T, 2, axis=1)
         h = y + (u * sigmoid(u) * v) @ w[f"{name}.mlp.Wo.weight"].T
-        states.append(h)
-        x = sum(w[f"model.mixes.{i}.weight"][j] * h for j, h in enumerate(states)) if config.layer_weights else h
+        x = h
+        if config.layer_weights and ((i + 1) % config.mix_every == 0 or i + 1 == config.num_hidden_layers):
+            states.append(h)
+            weights = w[f"model.mixes.{len(states) - 2}.weight"]
+            x = sum(weight * h for weight, h in zip(weights, states, strict=True))
     rows = norm(x, "model.final_norm") @ w["head.dense.weight"].T
     erf = torch.erf(torch.from_numpy(rows / np.sqrt(2))).numpy()
     return norm(rows * (1 + erf) / 2, "head.norm") @ table.T + w["decoder.bias"]
@@ -102,12 +105,11 @@ def logits_by_hand(network, ids):  # (L,) -> (L, V)
 @settings(max_examples=16)
 @given(
     st.fixed_dictionaries({name: st.booleans() for name in SWITCHES}), st.integers(1, 3), st.integers(1, 3),
-    st.integers(1, 3), st.integers(1, 7), st.integers(0, 99),
+    st.integers(1, 3), st.integers(1, 3), st.integers(1, 7), st.integers(0, 99),
 )  # fmt: skip
-def test_it_says_what_the_formulas_say(switches, depth, heads, half, length, seed):
-    network = awake(
-        made(seed, **switches, num_hidden_layers=depth, num_attention_heads=heads, hidden_size=4 * heads * half)
-    )
+def test_it_says_what_the_formulas_say(switches, depth, every, heads, half, length, seed):
+    shape = {"num_hidden_layers": depth, "num_attention_heads": heads, "hidden_size": 4 * heads * half}
+    network = awake(made(seed, **switches, **shape, mix_every=every))
     ids = tokens(1, length, seed=seed)
     with torch.no_grad():
         said = network.double()(ids).logits[0].numpy()

@@ -11,7 +11,7 @@ from transformers import PreTrainedConfig
 
 SIZES = (
     "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
-    "max_position_embeddings",
+    "max_position_embeddings", "mix_every",
 )  # fmt: skip
 
 
@@ -23,7 +23,7 @@ class BesagConfig(PreTrainedConfig):
         >>> from besag.family import BesagConfig, BesagForMaskedLM
         >>> config = BesagConfig(num_hidden_layers=2, hidden_size=32, num_attention_heads=2, intermediate_size=64)
         >>> BesagForMaskedLM(config).num_parameters()
-        427337
+        427334
     """
 
     model_type: ClassVar[str] = "besag"
@@ -35,7 +35,8 @@ class BesagConfig(PreTrainedConfig):
     num_attention_heads: int = 8
     max_position_embeddings: int = 512  # tokens at most; positions are turned by, so no weight depends on it
     gate: bool = True  # each head's answer times 2 sigmoid(w x + b)
-    layer_weights: bool = True  # a layer reads a learned sum over the embeddings and all earlier layers
+    layer_weights: bool = True  # a block of layers reads a learned sum over the embeddings and all earlier blocks
+    mix_every: int = 2  # layers of a block
     qk_norm: bool = True  # queries and keys have length sqrt(head size)
     hidden_activation: str = "silu"
     head_activation: str = "gelu"

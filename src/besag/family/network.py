@@ -1,12 +1,15 @@
 """A pre-norm encoder with rotary positions and gated layers, and three additions that are paid for by a lower loss.
 
-With h_0 = norm(embedding of the token) and x_0 = h_0, layer i reads x_i (H,) at every place:
+With h_0 = norm(embedding of the token) and x = h_0, each layer turns x (H,) at every place into
 
-    y       = x_i + Wo [2 sigmoid(G norm(x_i) + b) ⊙ attend(q, k, v)]        q, k, v = Wqkv norm(x_i)
-    h_{i+1} = y + Wo' [act(u) ⊙ v'],  (u, v') = Wi norm(y)
-    x_{i+1} = Σ_{j ≤ i+1} w_ij h_j
+    y = x + Wo [2 sigmoid(G norm(x) + b) ⊙ attend(q, k, v)]        q, k, v = Wqkv norm(x)
+    x ← y + Wo' [act(u) ⊙ v'],  (u, v') = Wi norm(y)
 
-and what the head reads is norm(x_n). q and k of each head are divided by their root mean square and then turned by
+and after block b of `mix_every` layers (the last may have fewer) h_b is this x, and
+
+    x ← Σ_{j ≤ b} w_bj h_j
+
+What the head reads is norm(x). q and k of each head are divided by their root mean square and then turned by
 their place (`qk_norm`); the gate has one number a head (`gate`) and begins at 1; w begins at (0, …, 0, 1)
 (`layer_weights`). So a new network says what it would say without gate and layer weights. Without all three it is
 ModernBERT with global attention alone, under the same names: layer 0 has no norm before its attention, norms have no
@@ -221,9 +224,10 @@ class BesagModel(BesagPreTrainedModel):
     def __init__(self, config: BesagConfig) -> None:
         super().__init__(config)
         depth = config.num_hidden_layers
+        blocks = -(-depth // config.mix_every) if config.layer_weights else 0
         self.embeddings = Embeddings(config)
         self.layers = nn.ModuleList([Layer(config, first=index == 0) for index in range(depth)])
-        self.mixes = nn.ModuleList([LayerWeights(index + 2) for index in range(depth if config.layer_weights else 0)])
+        self.mixes = nn.ModuleList([LayerWeights(block + 2) for block in range(blocks)])
         self.final_norm = norm(config)
         self.post_init()
 
@@ -249,11 +253,11 @@ class BesagModel(BesagPreTrainedModel):
         by = turns(config, position_ids)
         mask = create_bidirectional_mask(config, x, attention_mask)
         states = [x]
-        for index, layer in enumerate(self.layers):
+        for done, layer in enumerate(self.layers, 1):
             x = layer(x, attention_mask=mask, position_embeddings=by, **kwargs)
-            if config.layer_weights:
+            if config.layer_weights and (done % config.mix_every == 0 or done == len(self.layers)):
                 states.append(x)
-                x = self.mixes[index](states)
+                x = self.mixes[len(states) - 2](states)
         return BaseModelOutput(last_hidden_state=self.final_norm(x))
 
 
