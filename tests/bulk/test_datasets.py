@@ -18,7 +18,12 @@ from besag.errors import BesagError
 
 def test_a_table_in_and_out(bert: Path) -> None:
     hand = Hand(Score({"model": str(bert)}), 512, Keep("tokens < 9"))
-    texts = ["the cat sat", "the cat sat on a red mat and one dog ran by", None, "caf\udce9".encode(errors="replace").decode()]
+    texts = [
+        "the cat sat",
+        "the cat sat on a red mat and one dog ran by",
+        None,
+        "caf\udce9".encode(errors="replace").decode(),
+    ]
     table = pa.table({"id": [1, 2, 3, 4], "status": ["a", "b", "c", "d"], "said": texts})
     found = Mapped(hand, "said")(table).to_pylist()
     assert [row["id"] for row in found] == [1, 3, 4]
@@ -34,5 +39,5 @@ def test_what_cannot_be_meant(bert: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'besag[bulk]'")
     with pytest.raises(BesagError, match=r"give a Dataset of ray\.data"):
         bulk.score([{"text": "a"}])
-    with pytest.raises(BesagError, match="actor=2: no such option. Did you mean 'actors'"):
+    with pytest.raises(BesagError, match=r"actor=2: no such option\. Did you mean 'actors'"):
         bulk.entropy([], actor=2)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bulk.conftest import here, sentences
 from tests.bulk.conftest import bert as bert
+from tests.bulk.conftest import here, sentences
 from tests.cli.conftest import Run, put, table
 
 from besag.bulk.pipeline import Pool
