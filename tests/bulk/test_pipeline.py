@@ -90,7 +90,7 @@ class Driver:
         shards = self.folder / SHARDS
         return len(list(shards.glob("[0-9]*.tsv"))) if shards.is_dir() else 0
 
-    def wait_for(self, shards: int, seconds: float = 100) -> None:
+    def wait_for(self, shards: int, seconds: float = 200) -> None:
         """Until so many are finished, or all is."""
         end = time.monotonic() + seconds
         while self.finished() < shards and self.process.poll() is None:
@@ -98,7 +98,7 @@ class Driver:
             time.sleep(0.01)
 
     def end(self) -> str:
-        _, said = self.process.communicate(timeout=100)
+        _, said = self.process.communicate(timeout=200)
         return said
 
 
@@ -177,6 +177,21 @@ def test_kills_at_random_moments(
     again = Driver(nodes, corpus, bert, tmp_path / "job")
     again.end()
     assert again.process.returncode == 3
+    assert merged(tmp_path / "job") == straight
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_keeps_finished_shards(
+    nodes: Any, corpus: Path, bert: Path, straight: bytes, tmp_path: Path, number: int, code: int
+) -> None:
+    driver = Driver(nodes, corpus, bert, tmp_path / "job")
+    driver.wait_for(2)
+    driver.process.send_signal(number)
+    assert "go on with besag bulk score" in driver.end()
+    assert driver.process.returncode == code
+    assert driver.finished() >= 2
+    Driver(nodes, corpus, bert, tmp_path / "job").end()
     assert merged(tmp_path / "job") == straight
 
 

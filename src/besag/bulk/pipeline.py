@@ -16,7 +16,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -156,14 +156,15 @@ def cluster(address: str | None) -> Iterator[None]:
         except (ConnectionError, RuntimeError, ValueError) as failure:
             where = f"join the cluster at --address {address!r}" if address else "start Ray on this machine"
             raise BesagError(f"cannot {where}: {' '.join(str(failure).split())[:300]}") from failure
-    try:
-        if threading.current_thread() is threading.main_thread():
-            for one, handler in handlers.items():  # Ray has put its own there
-                signal.signal(one, handler)
-        _be_quiet(ray)
-        yield
-    finally:
-        ray.shutdown()
+    with redirect_stdout(sys.stderr):  # to which Ray would print that an actor died
+        try:
+            if threading.current_thread() is threading.main_thread():
+                for one, handler in handlers.items():  # Ray has put its own there
+                    signal.signal(one, handler)
+            _be_quiet(ray)
+            yield
+        finally:
+            ray.shutdown()
 
 
 @contextmanager
