@@ -105,9 +105,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "cli/config.py", "cli/lengths.py", "cli/rows.py",
     )),
     ("cli/test_score_failures.py", "how a command ends", ("cli/exits.py",)),
-    ("cli/test_kills.py", "minimal pairs and suites that go on after a kill", (
-        "cli/comparing.py", "cli/evaluating.py",
-    )),
+    ("cli/test_kills.py", "suites that go on after a kill", ("cli/evaluating.py",)),
     ("conditionals/test_transformer.py", "what masked and causal networks share, asked of each family", (
         "conditionals/contract.py", "conditionals/network.py", "conditionals/split.py",
     )),

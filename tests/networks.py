@@ -6,7 +6,7 @@ Import it as `tests.networks`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoModelForMaskedLM, PreTrainedTokenizerFast
 
 import besag.family  # noqa: F401 - known to transformers from here on
+from besag.conditionals.transformer import Transformer
 from besag.vocabulary import Vocabulary
 
 MASKED_FAMILIES = (
@@ -100,3 +101,25 @@ def awake(network: Any) -> Any:
         if ".gate." in name or ".mixes." in name:
             weight.normal_(std=0.5)
     return network
+
+
+class Given(Transformer):
+    """Stands for an encoder-decoder whose decoder sees both sides: two BERTs, one with attention to the other."""
+
+    max_source: int | None = 12
+
+    def __init__(self, seed: int = 0) -> None:
+        decoder = tiny("bert", seed=seed, is_decoder=True, add_cross_attention=True)
+        decoder.config.is_decoder = False  # built with attention to an encoder; from here on it sees both sides
+        for layer in decoder.bert.encoder.layer:
+            layer.attention.self.is_causal = False
+        super().__init__(decoder, vocabulary("bert"), "given")
+        self.encoder = tiny("bert", seed=seed + 1).bert.eval()
+        self.encoded: list[Any] = []  # the ids of every batch of sources
+
+    def source_ids(self, texts: Sequence[str]) -> list[Any]:
+        return [encoded.ids for encoded in self.vocabulary.encode(texts)]
+
+    def encode(self, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        self.encoded.append(ids.tolist())
+        return self.encoder(ids, attention_mask=torch.ones_like(ids) if mask is None else mask).last_hidden_state

@@ -31,7 +31,7 @@ def random_questions(generator: np.random.Generator, width: int, length: int) ->
 
 
 def one(questions: Questions, *reduce) -> Plan[dict[str, np.ndarray]]:
-    ids, row, place, target, context, uniform = questions
+    ids, row, place, target, context, uniform, _ = questions
     arrays = [None if part is None else part.numpy() for part in (ids, row, place, target, uniform)]
     return (yield Request(reduce, *arrays, {name: part.numpy() for name, part in context.items()}))
 

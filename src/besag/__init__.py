@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from besag.conditionals.given_table import GivenTable
     from besag.conditionals.ising import Ising
     from besag.conditionals.table import Table
     from besag.constraints import Forbidden, Length, Pattern, Predicate, Required, Solutions, Word
@@ -57,6 +58,7 @@ _HOMES = {
     "Evaluation": "besag.evaluation.evaluation",
     "Fill": "besag.fills.fill",
     "Forbidden": "besag.constraints",
+    "GivenTable": "besag.conditionals.given_table",
     "IDLE": "besag.engine",
     "Inversion": "besag.samplers.editing.edit",
     "Ising": "besag.conditionals.ising",
@@ -95,11 +97,11 @@ _HOMES = {
 
 __all__ = [
     "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Comparison", "Corpus", "DependenceMap",
-    "Edited", "Evaluation", "Fill", "Forbidden", "Inversion", "Ising", "LanguageModel", "Length", "LengthModel",
-    "Marginals", "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "Predicate",
-    "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Table", "TrainingResult",
-    "Variants", "Word", "corpus", "evaluate", "load", "masking_statistics", "minimal_pairs", "overlap", "rescore",
-    "train", "train_tokenizer",
+    "Edited", "Evaluation", "Fill", "Forbidden", "GivenTable", "Inversion", "Ising", "LanguageModel", "Length",
+    "LengthModel", "Marginals", "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern",
+    "Predicate", "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Table",
+    "TrainingResult", "Variants", "Word", "corpus", "evaluate", "load", "masking_statistics", "minimal_pairs",
+    "overlap", "rescore", "train", "train_tokenizer",
 ]  # fmt: skip
 
 

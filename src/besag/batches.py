@@ -21,11 +21,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from besag.arrays import Ints
 from besag.checks import whole_number
-from besag.conditionals.contract import Conditionals, Questions
+from besag.conditionals.contract import Conditionals, Given, Questions
 from besag.errors import BesagError
 from besag.hardware import send
 from besag.reductions import Chunk, Reduction
+from besag.sources import Sources, longest
 
 CPU_TOKENS = 4096  # larger batches fall out of the cache without running faster
 CUDA_FIRST_TOKENS, CUDA_MOST_TOKENS = 16_384, 131_072  # the first batch measures memory; past the last nothing is won
@@ -67,18 +69,29 @@ class Batches:
         self.batch_tokens = batch_tokens or (CUDA_FIRST_TOKENS if self.on_cuda else CPU_TOKENS)
         self.measured = batch_tokens is not None or not self.on_cuda
         self.tokens_run = 0  # through the network, padding included
+        self.sources = Sources(conditionals)
+        self.source: Ints | None = None  # of all questions that name none of their own
 
-    def in_batches(self, lengths: NDArray[np.int64], run: Callable[[int, int], None]) -> None:
+    def with_source(self, questions: Questions) -> Questions:
+        """The same, given the source for all where they name none of their own."""
+        if questions.given is not None or self.source is None:
+            return questions
+        return questions._replace(given=Given.one(self.source, len(questions.ids)))
+
+    def in_batches(
+        self, lengths: NDArray[np.int64], run: Callable[[int, int], None], given: Given | None = None
+    ) -> None:
         """Run sequences, longest first, in even batches near the budget; smaller ones where memory runs out."""
         start = 0
+        lengths = lengths + longest(given)  # a source is looked at from every place
         while start < len(lengths):
             with lock_of(self.conditionals):
                 start = self._batch(lengths, start, run)
 
     def _batch(self, lengths: NDArray[np.int64], start: int, run: Callable[[int, int], None]) -> int:
         """Run a batch from `start` on and say where the next begins: there again, with less in it, if memory is out."""
-        count, longest = len(lengths), int(lengths[start])
-        batches = max(1, round((count - start) * longest / self.batch_tokens))
+        count, length = len(lengths), int(lengths[start])
+        batches = max(1, round((count - start) * length / self.batch_tokens))
         stop = start + -(-(count - start) // batches)
         try:
             run(start, stop)
@@ -88,10 +101,10 @@ class Batches:
                 raise
             if stop - start == 1:
                 raise BesagError(
-                    f"one sequence of {longest} tokens does not fit the memory of {self.conditionals.device}; "
+                    f"one sequence of {length} tokens does not fit the memory of {self.conditionals.device}; "
                     "use a smaller model, a lower precision or another device"
                 ) from failure
-        self.batch_tokens, self.measured = (stop - start) // 2 * longest, True
+        self.batch_tokens, self.measured = (stop - start) // 2 * length, True
         if self.on_cuda:
             torch.cuda.empty_cache()  # here, where the failure no longer holds on to what it was made of
         return start
@@ -113,7 +126,8 @@ class Batches:
         first, last = np.searchsorted(asked.row.numpy(), [start, stop]).tolist()
         if first == last:
             return  # nobody asks about them
-        measures = not self.measured and (stop - start) * length >= self.batch_tokens / 2  # few tokens tell nothing
+        tokens = (stop - start) * (length + longest(asked.given))
+        measures = not self.measured and tokens >= self.batch_tokens / 2  # few tokens tell nothing
         if measures:
             torch.cuda.reset_peak_memory_stats(network.device)
         before = torch.cuda.memory_allocated(network.device) if measures else 0
@@ -127,6 +141,7 @@ class Batches:
             asked.ids[start:stop, :length], distinct // length - start, distinct % length, which, target
         )
         sent = dict(zip(context, self._send(*context.values()), strict=True))
+        sent |= self.sources.context(asked.given, start, stop, self.batch_tokens)
         rows = network.rows(Questions(ids=ids, row=row, place=place, context=sent))  # (M', H)
         self.tokens_run += (stop - start) * length
         step = max(1, HEAD_BYTES[network.device.type] // (4 * network.width))
@@ -148,7 +163,7 @@ class Batches:
             kept = {key: value for reduction in reduce for key, value in reduction(chunk).items()}
             yield chunk.asks, kept, chunk.per_ask(normaliser < math.inf)
         if measures:
-            self._measure((stop - start) * length, before)
+            self._measure(tokens, before)
 
     def _measure(self, tokens: int, before: int) -> None:
         """Set the budget so that a batch takes half of the memory that is free, from what the first one took."""

@@ -14,16 +14,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from besag.conditionals.contract import Questions
+from besag.arrays import Ints
+from besag.conditionals.contract import Given, Questions
 from besag.reductions import Reduction
 
 T = TypeVar("T")
 Answers: TypeAlias = dict[str, NDArray[Any]]
 _Part: TypeAlias = tuple[str, np.dtype[Any], tuple[int, ...]]  # name, type and shape of what comes with a sequence
 _Shape: TypeAlias = tuple[int, ...] | None  # of what comes with one ask; None where nothing does
-Key: TypeAlias = tuple[tuple[Reduction, ...], int, tuple[_Part, ...], tuple[_Shape, _Shape]]
+# the last: is a source given?
+Key: TypeAlias = tuple[tuple[Reduction, ...], int, tuple[_Part, ...], tuple[_Shape, _Shape], bool]
 
 NO_CONTEXT: tuple[_Part, ...] = ()
+SOURCE: _Part = ("the source given", np.dtype(np.int64), ())  # its number in a bucket; no context has this name
 
 STARVING = 0.25  # a bucket with less than this share of a batch may be padded to run with others …
 PADDING = 0.125  # … as long as padding wastes no more than this share
@@ -39,6 +42,7 @@ class Request(NamedTuple):
     target: NDArray[np.int64] | None = None  # (M,), or (M, t) for t tokens an ask
     uniform: NDArray[np.float64] | None = None  # (M,)
     context: Mapping[str, NDArray[Any]] = MappingProxyType({})  # (N, ...)
+    given: Given | None = None  # the sources of the N sequences
 
 
 Plan: TypeAlias = Generator[Request, Answers, T]
@@ -117,10 +121,11 @@ class Group(NamedTuple):
 class _Bucket:
     """Waiting questions of one shape: every distinct sequence once, and who asks what of it."""
 
-    def __init__(self, length: int, context: tuple[_Part, ...]) -> None:
+    def __init__(self, length: int, context: tuple[_Part, ...], given: bool) -> None:
         self.length = length
-        self.layout = (("ids", np.dtype(np.int64), (length,)), *context)
-        self.sequences: dict[bytes, int] = {}  # the bytes of ids and context → number, in order of arrival
+        self.layout = (("ids", np.dtype(np.int64), (length,)), *context, *[SOURCE] * given)
+        self.sequences: dict[bytes, int] = {}  # the bytes of ids, context and source → number, in order of arrival
+        self.sources: dict[bytes, int] = {}  # the bytes of their ids → number
         self.asks: list[_Ask] = []
         self.asked = 0
 
@@ -132,8 +137,8 @@ class _Bucket:
     def add(self, asker: Asker[Any], request: Request) -> None:
         record: NDArray[Any] = np.asarray(request.ids, np.int64)
         row, count, sequences = request.row, len(record), self.sequences
-        if request.context:
-            parts = {"ids": record, **request.context}
+        if len(self.layout) > 1:
+            parts = {"ids": record, **request.context, **self._numbered(request.given)}
             flat = [np.ascontiguousarray(parts[key]).reshape(count, -1).view(np.uint8) for key, _, _ in self.layout]
             record = np.concatenate(flat, 1)
         asked = np.bincount(row, minlength=count)
@@ -143,6 +148,13 @@ class _Bucket:
         numbers = [sequences.setdefault(data[at : at + width], len(sequences)) for at in range(0, len(data), width)]
         self.asks.append(_Ask(asker, np.array(numbers)[row], request))
         self.asked += len(row)
+
+    def _numbered(self, given: Given | None) -> dict[str, Ints]:
+        """(N,) the number of each sequence's source, where there are sources."""
+        if given is None:
+            return {}
+        keys = [np.ascontiguousarray(source, np.int64).tobytes() for source in given.sources]
+        return {SOURCE[0]: np.array([self.sources.setdefault(key, len(self.sources)) for key in keys])[given.which]}
 
     def unpack(self) -> dict[str, NDArray[Any]]:
         """Ids and context of the distinct sequences, as they were asked."""
@@ -171,10 +183,10 @@ class Pool:
         if request.context:
             context = tuple((name, part.dtype, part.shape[1:]) for name, part in sorted(request.context.items()))
         shapes = [None if part is None else part.shape[1:] for part in (request.target, request.uniform)]
-        key = request.reduce, length, context, (shapes[0], shapes[1])
+        key = request.reduce, length, context, (shapes[0], shapes[1]), request.given is not None
         bucket = self.buckets.get(key)
         if bucket is None:
-            bucket = self.buckets[key] = _Bucket(length, context)
+            bucket = self.buckets[key] = _Bucket(length, context, key[4])
         before = bucket.load
         bucket.add(asker, request)
         self.load += bucket.load - before
@@ -188,6 +200,7 @@ class Pool:
         parts = [bucket.unpack() for bucket in buckets]
         lengths = np.concatenate([np.full(len(bucket.sequences), bucket.length) for bucket in buckets])
         starts = np.cumsum([0, *(len(bucket.sequences) for bucket in buckets)])
+        given = _joined(buckets, [part.pop(SOURCE[0]) for part in parts]) if keys[0][4] else None
         ids = parts[0].pop("ids")
         context = parts[0]
         if len(buckets) > 1:  # they differ in length and carry no context
@@ -212,6 +225,7 @@ class Pool:
             target=sorted_([ask.request.target for ask in asks]),
             context={name: torch.from_numpy(part) for name, part in context.items()},
             uniform=sorted_([ask.request.uniform for ask in asks]),
+            given=given,
         )
         return Group(questions, keys[0][0], lengths, asks, order)
 
@@ -225,7 +239,7 @@ class Pool:
         for key, bucket in sorted(self.buckets.items(), key=lambda item: -item[1].length):
             count = len(bucket.sequences)
             starves = self.pads and not key[2] and count * bucket.length < STARVING * budget
-            if groups and starves and padded > 0 and (groups[-1][0][0], groups[-1][0][3]) == (key[0], key[3]):
+            if groups and starves and padded > 0 and (groups[-1][0][0], groups[-1][0][3:]) == (key[0], key[3:]):
                 size = padded + count * longest
                 if size <= budget and real + count * bucket.length >= (1 - PADDING) * size:
                     groups[-1].append(key)
@@ -235,3 +249,10 @@ class Pool:
             longest = bucket.length
             real = padded = count * bucket.length if starves else 0  # 0: nothing may join
         return groups
+
+
+def _joined(buckets: list[_Bucket], which: list[Ints]) -> Given:
+    """The sources of several buckets, one after the other, and that of each sequence: which[b], (n,), in bucket b."""
+    starts = np.cumsum([0, *(len(bucket.sources) for bucket in buckets)])
+    sources = tuple(np.frombuffer(source, np.int64) for bucket in buckets for source in bucket.sources)
+    return Given(sources, np.concatenate([part + start for part, start in zip(which, starts, strict=False)]))

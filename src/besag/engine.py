@@ -8,6 +8,7 @@ back in the asker's order, from a bounded number of plans in the air, so an endl
 
 from __future__ import annotations
 
+import copy
 import sys
 import threading
 import time
@@ -20,7 +21,8 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from besag.batches import Batches
+from besag.arrays import Ints
+from besag.batches import Batches, lock_of
 from besag.buckets import Answers, Asker, Group, Key, Plan, Pool, Request
 from besag.conditionals.contract import Conditionals, Questions
 from besag.errors import BesagError
@@ -74,6 +76,20 @@ class Engine(Batches):
         if found is not None:
             self.batch_tokens, self.measured = int(found[0]), bool(found[1])
 
+    def given(self, source: Ints) -> Engine:
+        """The same engine for questions about one source, token ids (T,): what it is asked is given that source.
+
+        What is made of sources is kept in one place for both. A question that names its own source keeps it.
+        """
+        other = copy.copy(self)
+        other.source, other._doubts = source, {}
+        return other
+
+    def encoded(self, sources: Sequence[Ints]) -> list[Tensor]:
+        """What the network makes of sources, (T, H) each, where the network is; as ever, each is encoded once."""
+        with lock_of(self.conditionals), torch.inference_mode():
+            return self.sources.states(sources, self.batch_tokens)
+
     def answer(self, questions: Questions, reduce: Reduction | Sequence[Reduction]) -> Answers:
         """Answer one set of questions now."""
         wanted = tuple(reduce) if isinstance(reduce, Sequence) else (reduce,)
@@ -82,7 +98,7 @@ class Engine(Batches):
         context = {name: part.numpy(force=True) for name, part in questions.context.items()}
 
         def plan() -> Plan[Answers]:
-            return (yield Request(wanted, ids, row, place, target, uniform, context))
+            return (yield Request(wanted, ids, row, place, target, uniform, context, questions.given))
 
         return next(self.run([plan()]))
 
@@ -122,6 +138,8 @@ class Engine(Batches):
             for plan in plans:
                 if isinstance(plan, Idle):
                     work.finish()
+                    if self.steady:  # another run may begin here: it reads the sources anew, in its own batches
+                        self.sources.forget()
                 else:
                     line.append(asker := Asker(plan))
                     work.add(asker, asker.advance(None))
@@ -149,7 +167,7 @@ class Engine(Batches):
         out, some asks come a second time, so `take` writes and never adds.
         """
         wanted = tuple(reduce) if isinstance(reduce, Sequence) else (reduce,)
-        questions = _sorted(questions)
+        questions = self.with_source(_sorted(questions))
         count, length = questions.ids.shape
         bar = self.bar(count, "sequence")
         doubt = torch.zeros((), dtype=torch.int32, device=self.conditionals.device)
@@ -161,7 +179,7 @@ class Engine(Batches):
             bar.update(stop - start)
 
         try:
-            self.in_batches(np.full(count, length), run)
+            self.in_batches(np.full(count, length), run, questions.given)
         finally:
             bar.close()
         if bool(doubt):
@@ -174,7 +192,7 @@ class Engine(Batches):
         answer was no number is found out by `check`, in the thread that asked.
         """
         wanted = tuple(reduce) if isinstance(reduce, Sequence) else (reduce,)
-        questions = _sorted(questions)
+        questions = self.with_source(_sorted(questions))
         count, length = questions.ids.shape
         answers: dict[str, Tensor] = {}
         thread = threading.get_ident()
@@ -192,7 +210,7 @@ class Engine(Batches):
                         whole[asks] = value
                 _note(doubt, kept, sound)
 
-        self.in_batches(np.full(count, length), run)
+        self.in_batches(np.full(count, length), run, questions.given)
         return answers
 
     def check(self) -> None:
@@ -205,16 +223,17 @@ class Engine(Batches):
         """Run a group and start its answers on the way to the host."""
         parts: list[dict[str, Tensor]] = []
         sounds: list[Tensor] = []
+        questions = self.with_source(group.questions)
 
         def run(start: int, stop: int) -> None:
-            chunks = self.forward(group.questions, group.reduce, start, stop, int(group.lengths[start]))
+            chunks = self.forward(questions, group.reduce, start, stop, int(group.lengths[start]))
             fetched = [
                 ({key: self.fetch(value) for key, value in kept.items()}, self.fetch(s)) for _, kept, s in chunks
             ]
             parts.extend(kept for kept, _ in fetched)  # all of a batch, or none: it may run again in smaller ones
             sounds.extend(sound for _, sound in fetched)
 
-        self.in_batches(group.lengths, run)
+        self.in_batches(group.lengths, run, questions.given)
         event = None
         if self.on_cuda:
             event = torch.cuda.Event()  # type: ignore[no-untyped-call]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -14,11 +15,13 @@ from besag import models
 from besag.checks import checked
 from besag.conditionals.contract import Conditionals
 from besag.engine import Engine, Idle
+from besag.errors import quoted
 from besag.results.words import dtype_name
 from besag.scores import LengthModel, Method, Score
 from besag.scores.choice import Choice, choose
 from besag.scores.fitting import length_model
 from besag.scores.scoring import score
+from besag.sources import read_source
 
 if TYPE_CHECKING:  # a room is entered with the first verb that needs it: scoring must not wait for samplers
     from besag.constraints import Constraint, Solutions
@@ -120,13 +123,40 @@ class LanguageModel:
         self.name = conditionals.name
         self.model = getattr(conditionals, "model", None)
         self.tokenizer = self.vocabulary.tokenizer
+        self.source: str | None = None  # what everything is given, see `given`
 
     def __repr__(self) -> str:
-        return f"LanguageModel({self.name!r}, {self.conditionals.device}, {self.dtype}, V={self.conditionals.width:,})"
+        given = "" if self.source is None else f", given {quoted(self.source)}"
+        about = f"{self.name!r}, {self.conditionals.device}, {self.dtype}, V={self.conditionals.width:,}"
+        return f"LanguageModel({about}{given})"
 
     @property
     def dtype(self) -> str:
         return dtype_name(self.conditionals.dtype)
+
+    @checked
+    def given(self, source: str) -> LanguageModel:
+        """The same model given a source: every verb then asks p(x_i | what is shown, source).
+
+        Such a model answers about one text given another, as a translation given what is translated. What it makes of
+        the source is computed once and kept, for all that is asked about it.
+
+        Args:
+            source: the other text, as the model reads it.
+
+        Returns:
+            A `LanguageModel`. A model that takes no source is refused; one that needs a source can be asked nothing
+            without one.
+
+        Examples:
+            >>> tables = {"Hund": [[0.4, 0.0], [0.1, 0.1]], "Katze": [[0.0, 0.1], [0.1, 0.2]]}
+            >>> lm = besag.load(besag.GivenTable(tables, symbols=["a", "b"]))
+            >>> round(lm.given("Hund").score("b a", "chain").total, 3)  # log of 0.1 / 0.6
+            -1.792
+        """
+        other = copy.copy(self)
+        other.engine, other.source = self.engine.given(read_source(self.conditionals, source)), source
+        return other
 
     @overload
     def score(self, texts: str, method: str | Method = ..., **options: Any) -> Score: ...
@@ -150,6 +180,7 @@ class LanguageModel:
         entropy: bool = False,
         lengths: LengthModel | None = None,
         strict: bool = False,
+        sources: Contexts | None = None,
         **options: Any,
     ) -> Score | list[Score] | Iterator[Score]:
         """Score texts: how likely is what they say, by one of several methods (`besag methods`).
@@ -169,6 +200,8 @@ class LanguageModel:
             lengths: adds log p(n) to a method that is normalised at a fixed length, so that texts of different lengths
                 compare as probabilities.
             strict: raise where a text cannot be scored. Otherwise its `status` says why, and it has no total.
+            sources: what each text is given, of a model that answers about texts given sources: one for all, or one for
+                each, of a stream as a stream. `given` says it once for all verbs.
             options: of the method, as `order="random", seed=1` of "chain".
 
         Returns:
@@ -183,7 +216,7 @@ class LanguageModel:
         """
         return score(
             self.engine, texts, method, words=words, prefix=prefix, suffix=suffix, separator=separator, base=base,
-            rank=rank, entropy=entropy, lengths=lengths, strict=strict, **options,
+            rank=rank, entropy=entropy, lengths=lengths, strict=strict, sources=sources, **options,
         )  # fmt: skip
 
     @checked

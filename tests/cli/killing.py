@@ -46,8 +46,8 @@ def model() -> besag.LanguageModel:
 def warm() -> Any:
     """The command line, built once, with everything imported that a command would import."""
     for name in (
-        "matplotlib.pyplot", "pyarrow.parquet", "tqdm.auto", "besag.cli.side_by_side", "besag.evaluation.minimal_pairs",
-        "besag.evaluation.saved", "besag.evaluation.report", "besag.evaluation.suites",
+        "matplotlib.pyplot", "pyarrow.parquet", "tqdm.auto", "besag.cli.side_by_side",
+        "besag.evaluation.saved", "besag.evaluation.report", "besag.evaluation.suites.minimal_pairs",
         "besag.study.folder", "besag.study.plot", "besag.scores.corpora", "besag.samplers.sampling",
     ):  # fmt: skip
         importlib.import_module(name)
@@ -90,11 +90,6 @@ TARGETS = (
         "sample",
         ("sample", "the [MASK] sat on a [MASK]", "--quiet", "--steps", "60", "-c", "3", "--record", "out.jsonl"),
         ("out.jsonl",), "", says="Go on with: besag",
-    ),
-    Target(
-        "eval",
-        ("eval", "minimal-pairs", "pairs.tsv", "--no-header", "--quiet", "--per", "pair", "-o", "out.tsv"),
-        ("out.tsv",), "out.tsv.items.progress",
     ),
     Target(
         "suites",

@@ -71,7 +71,7 @@ def test_an_option_that_two_groups_have_is_found_at_once() -> None:
         grouped(eat)
 
 
-@pytest.mark.parametrize("name", [*MODELS, "eval minimal-pairs"])
+@pytest.mark.parametrize("name", [*MODELS, "eval run"])
 def test_every_command_takes_a_model_alike(name: str) -> None:
     wanted = {"--" + field.name.replace("_", "-") for field in fields(ModelOptions)}
     assert wanted <= flags(commands()[name])

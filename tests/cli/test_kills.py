@@ -63,7 +63,7 @@ def test_twenty_kills(tmp_path: Path, target: Target, how: signal.Signals) -> No
         ("compare", "The [MASK] [MASK].", "-o", "out"),
         ("lengths", "texts.txt", "-o", "out"),
         ("pairs", "texts.txt", "-o", "out"),
-        ("eval", "minimal-pairs", "pairs.tsv", "-o", "out"),
+        ("eval", "minimal_pairs", "--data", "pairs.tsv", "-o", "out"),
         ("eval", "overlap", "texts.txt", "--against", "texts.txt", "-o", "out"),
         ("tokenizer", "train", "texts.txt", "-o", "out"),
         ("tokenizer", "report", "embedded", "--text", "texts.txt", "-o", "out"),
@@ -136,7 +136,7 @@ def test_a_full_disk(tmp_path: Path, target: Target) -> None:
 def test_sigterm_says_how_to_go_on(tmp_path: Path, target: Target) -> None:
     folder = killing.inputs(tmp_path / "inputs")
     process = killing.start(folder, *target.command)
-    rows = folder / (target.results[0] if target.name != "eval" else "out.tsv.items.progress")
+    rows = folder / target.results[0]
     rows = folder / "out.parquet.progress" if target.name == "score parquet" else rows
     killing.wait(process, lambda: rows.exists() and rows.stat().st_size)
     os.kill(process, signal.SIGTERM)

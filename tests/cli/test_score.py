@@ -321,3 +321,52 @@ def test_a_surprisal_of_each_word_is_a_column_and_no_mistake(run: Run) -> None:
     plain, asked = (run("score", A, "--per", "word", *more) for more in ([], ["--surprisal"]))
     assert (asked.exit_code, asked.stdout) == (0, plain.stdout)
     assert "surprisal" in table(asked.stdout)[0]
+
+
+# ---- given sources
+
+
+@pytest.fixture
+def given(run: Run, monkeypatch: pytest.MonkeyPatch) -> besag.LanguageModel:
+    """What commands load: a law of two symbols given one of two sources."""
+    lm = besag.load(besag.GivenTable({"m": [[4, 1], [1, 4]], "n n": [[1, 4], [4, 1]]}, symbols=["a", "b"]))
+    monkeypatch.setattr(besag, "load", lambda *_, **__: lm, raising=False)
+    return lm
+
+
+def test_a_source_for_all_rows_or_one_for_each(run: Run, given: besag.LanguageModel, tmp_path: Path) -> None:
+    result = run("score", "--text", "a a", "--text", "a b", "--source", "m", "--method", "chain")
+    assert result.exit_code == 0, result.stderr
+    assert column(result.stdout, "chain") == pytest.approx([math.log(0.4), math.log(0.1)], abs=1e-4)
+    rows = put(tmp_path / "rows.jsonl", '{"text": "a a", "de": "m"}\n{"text": "a a", "de": "n n"}\n{"text": "a b"}\n')
+    result = run("score", rows, "--source-column", "de", "--method", "chain")
+    assert result.exit_code == 3
+    assert [row["status"] for row in table(result.stdout)] == ["ok", "ok", "no context"]
+    assert column(result.stdout.rsplit("\n", 2)[0], "chain") == pytest.approx([math.log(0.4), math.log(0.1)], abs=1e-4)
+
+
+def test_other_commands_take_a_source_for_all(run: Run, given: besag.LanguageModel) -> None:
+    result = run("fill", "a [MASK]", "--source", "n n", "--format", "tsv")
+    assert result.exit_code == 0, result.stderr
+    assert table(result.stdout)[0]["text"] == "a b"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ([], "answers about a text given its source, and no source was given"),
+        (["--source", "x"], "has no table for the source 'x'"),
+        (["--source", "m", "--source-column", "de"], "--source is one for all rows, and --source-column one for each"),
+        (["--source-column", "de"], "--source-column 'de': the text 'a a' has no columns"),
+    ],
+)
+def test_a_source_that_is_lacking_or_wrong(run: Run, given: besag.LanguageModel, options: list[str], told: str) -> None:
+    result = run("score", "--text", "a a", *options)
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+def test_a_model_that_takes_no_source_refuses_it(run: Run) -> None:
+    result = run("score", A, "--source", "Die Katzen schlafen.")
+    assert result.exit_code == 2
+    assert "'tiny-en' takes no source" in result.stderr

@@ -91,7 +91,10 @@ def run_note(run: Run, command: tuple[str, ...], rows: int) -> str:
     ("arguments", "words"),
     [
         (("blump",), "no suite 'blump'. Did you mean 'blimp'"),
-        (("minimal-pair",), "minimal-pairs"),
+        (("minimal-pairs",), "Did you mean 'minimal_pairs'"),
+        (("minimal_pairs", "--data", "torn.jsonl"), "line 2 is not JSON: Unterminated string starting at, at char"),
+        (("minimal_pairs", "--data", "unknown.tsv"), "begins with right, wrong: are these names of columns?"),
+        (("minimal_pairs", "--data", "unknown.tsv", "--set", "good=1", "--set", "bad=2"), "and header: true"),
         (("blimp",), "no data for 'blimp': say --data, or set BESAG_DATA"),
         (("blimp", "--data", "nowhere.jsonl"), "there is no 'nowhere.jsonl' to read 'blimp' from. It needs"),
         (("blimp", "blimp"), "a suite is there twice"),
@@ -110,6 +113,8 @@ def test_what_is_wrong_is_told_and_nothing_is_written(
 ) -> None:
     (pairs / "latin.tsv").write_bytes("good\tbad\ncafé\tcafe\n".encode("latin-1"))
     (pairs / "empty.tsv").write_text("good\tbad\n")
+    (pairs / "torn.jsonl").write_text('{"sentence_good": "A.", "sentence_bad": "B."}\n{"sent\n')
+    (pairs / "unknown.tsv").write_text("right\twrong\nShe is.\tShe are.\n")
     before = sorted(pairs.iterdir())
     output = () if "--resume" in arguments else ("-o", "out")
     done = run("eval", *arguments, *output)
@@ -129,6 +134,25 @@ def test_an_item_without_a_score_has_its_exit_code(run: Run, pairs: Path) -> Non
     done = run("eval", "minimal_pairs", "--data", "pairs.tsv", "--method", "unmasked")
     assert done.exit_code == 3
     assert "1 item not scored: the text is empty" in done.stderr
+
+
+def test_columns_have_names_numbers_or_none(run: Run, pairs: Path) -> None:
+    (pairs / "a.tsv").write_text("right\twrong\nThe cats sleep.\tThe cats sleeps.\n")
+    for said, count in (("good=right bad=wrong", 1), ("good=1 bad=2 header=true", 1), ("header=false", 2)):
+        sets = [part for one in said.split() for part in ("--set", one)]
+        done = run("eval", "minimal_pairs", "--data", "a.tsv", "--method", "unmasked", *sets)
+        assert table(done.stdout)[0]["n"] == str(count), said
+
+
+def test_a_sentence_that_cannot_be_decoded_stops_nothing(run: Run, pairs: Path) -> None:
+    first = {"good": "The cats sleep.", "bad": "The cats sleeps.", "UID": "\ud800"}
+    second = {"good": "It\udfff is.", "bad": "It are.", "UID": "p"}
+    (pairs / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (first, second)))
+    done = run("eval", "minimal_pairs", "--data", "a.jsonl", "--method", "unmasked", "-o", "out")
+    assert done.exit_code == 3, done.output
+    items = [json.loads(line) for line in (pairs / "out" / "items.jsonl").read_text().splitlines()]
+    assert [row["status"] for row in items] == ["ok", "undecodable"]
+    assert [row["group"] for row in items] == ["\\ud800", "p"]
 
 
 def test_suites_are_listed_with_where_their_data_is(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

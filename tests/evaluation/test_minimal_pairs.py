@@ -235,7 +235,7 @@ def test_names_that_are_there_twice_are_not_chosen_from(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "good\tbad\tgood\nA.\tB.\tC.\n")
     assert read_pairs(path)[0].good == "A."  # the second is called good.2
     for content in ("good\tbad\tacceptable\nA.\tB.\tC.\n", "good\tGood\tbad\nA.\tC.\tB.\n"):
-        with pytest.raises(BesagError, match=r"which is the good sentence\? Say --good NAME"):
+        with pytest.raises(BesagError, match=r"which is the good sentence\? Say good=NAME"):
             read_pairs(write(path, content))
         assert read_pairs(path, good="good")[0].good == "A."
     row = {"good": "A.", "sentence_good": "", "bad": "B."}
@@ -246,7 +246,7 @@ def test_names_that_are_there_twice_are_not_chosen_from(tmp_path: Path) -> None:
 def test_a_small_file_of_endless_pairs_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("besag.evaluation.pair_files.MOST", 10)
     path = write(tmp_path / "a.tsv", "good\tbad\n" + "A.\tB.\n" * 11)
-    with pytest.raises(BesagError, match="more than 10 pairs, which are held in memory: say --limit"):
+    with pytest.raises(BesagError, match="more than 10 pairs, which are held in memory: cut it"):
         read_pairs(path)
     assert len(read_pairs(path, 3)) == 3
 

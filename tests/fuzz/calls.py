@@ -104,6 +104,7 @@ TOOLS = (
 MADE = (
     "Table",
     "Ising",
+    "GivenTable",
     "Word",
     "Required",
     "Forbidden",

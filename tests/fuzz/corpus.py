@@ -9,7 +9,7 @@ TINY = ("--model", "../pool/tiny")
 DIGITS = "9" * 4301
 LINES: dict[str, tuple[str, ...]] = {
     "a lone surrogate in another column": ("score", *TINY, "../pool/surrogate.jsonl", "--format", "jsonl"),
-    "a lone surrogate in UID": ("eval", "minimal-pairs", *TINY, "../pool/surrogate_pairs.jsonl"),
+    "a lone surrogate in UID": ("eval", "minimal_pairs", *TINY, "--data", "../pool/surrogate_pairs.jsonl"),
     "a Parquet file that is none": ("score", *TINY, "../pool/garbage.parquet"),
     "a CSV with a bare CR": ("score", *TINY, "../pool/bare_cr.csv"),
     "a CSV with a bare CR in quotes": ("score", *TINY, "../pool/bare_cr_quoted.csv"),

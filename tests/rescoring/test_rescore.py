@@ -204,3 +204,41 @@ def test_a_dozen_utterances_of_librispeech() -> None:
     result = rescore(besag.load(), short, methods=method("pll"), tune=True, casing="sentence", full_stop=True)
     assert result.oracle is not None
     assert result.oracle.value <= result.systems[0].value <= result.first.value
+
+
+# ---- lists of translations, given what was translated
+
+
+def given_lm() -> besag.LanguageModel:
+    """Of the source "m" the likelier texts have equal words, of "n n" different ones."""
+    return besag.load(besag.GivenTable({"m": [[4, 1], [1, 4]], "n n": [[1, 4], [4, 1]]}, symbols=["a", "b"]))
+
+
+def test_each_list_is_scored_given_its_source(lm, tmp_path) -> None:
+    lists = [NBest(f"u{n}", (Hypothesis("a b", -1.0), Hypothesis("a a", -1.2)), "a a", source=source)
+             for n, source in enumerate(("m", "n n"))]  # fmt: skip
+    kept = tmp_path / "scores.jsonl"
+    for _ in range(2):  # the second time from the file, each text by its source
+        found = rescore([given_lm(), lm], lists, methods="chain", weight=0.5, scores=kept)
+        given, plain = found.board.added
+        assert given == pytest.approx(np.log([[0.1, 0.4], [0.4, 0.1]]))
+        assert plain == pytest.approx(np.log([[0.1, 0.4], [0.1, 0.4]]))
+        assert [system.chosen.tolist() for system in found.systems] == [[1, 0], [1, 1]]
+    assert len(kept.read_text().splitlines()) == 4 + 2  # a model without a source scores a text once
+
+
+def test_sources_come_from_a_file_and_their_lack_is_told(tmp_path) -> None:
+    nbest, sources = tmp_path / "nbest.tsv", tmp_path / "sources.txt"
+    nbest.write_text("utt\ttext\tscore\nu0\ta b\t-1\nu0\ta a\t-1.2\nu1\ta b\t-1\nu1\ta a\t-1.2\n", encoding="utf-8")
+    sources.write_text("u0 m\nu1 n n\n", encoding="utf-8")
+    found = rescore(given_lm(), nbest, methods="chain", weight=0.5, sources=sources)
+    assert [one.hypotheses[0].text for one in found.reranked()] == ["a a", "a b"]
+    with pytest.raises(BesagError, match="'given table' is given what was translated, and 'u0' has no source"):
+        rescore(given_lm(), nbest, methods="chain", weight=0.5)
+    with pytest.raises(BesagError, match="gives each list its own source"):
+        rescore(given_lm().given("m"), nbest, methods="chain", weight=0.5, sources=sources)
+    sources.write_text("u0 m\n", encoding="utf-8")
+    with pytest.raises(BesagError, match=r"has hypotheses of 'u1', and .*sources.txt no source"):
+        rescore(given_lm(), nbest, methods="chain", weight=0.5, sources=sources)
+    with pytest.raises(BesagError, match="lists have their own"):
+        rescore(given_lm(), LISTS, methods="chain", weight=0.5, sources=sources)

@@ -6,6 +6,7 @@ index of a table of shape (V, …, V).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Literal
 
@@ -15,7 +16,8 @@ from scipy.stats import chi2
 from tests.laws import Arbitrary
 from torch import Tensor
 
-from besag.conditionals.contract import Conditionals, Questions
+from besag.conditionals.contract import Conditionals, Given, Questions
+from besag.conditionals.given_table import GivenTable
 from besag.engine import Engine
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise
 from besag.vocabulary import Vocabulary
@@ -50,6 +52,19 @@ class Incompatible:
 
     def head(self, rows: Tensor) -> Tensor:
         return rows
+
+
+class GivenLaws(GivenTable):
+    """Any laws, each given a source of its own: the first one of one token, the second one of two …"""
+
+    name = "given laws"
+
+    def __init__(self, laws: Sequence[Conditionals]) -> None:
+        self.vocabulary, self.width = laws[0].vocabulary, laws[0].width
+        self.laws = {(0,) * (1 + number): law for number, law in enumerate(laws)}
+
+    def given(self, which: Sequence[int]) -> Given:
+        return Given(tuple(np.array(source) for source in self.laws), np.array(which))
 
 
 class Hashed(Arbitrary):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests import networks
 from tests.laws import Counting
 from tests.samplers.enumerated import MOVES
-from tests.samplers.exact import Hashed, Incompatible, blank, text_canvas
+from tests.samplers.exact import GivenLaws, Hashed, Incompatible, blank, text_canvas
 
 import besag
 from besag.conditionals.contract import Conditionals
@@ -225,6 +225,33 @@ def test_a_saved_state_goes_on_as_if_nothing_had_happened(name, way, tmp_path):
     [*_, (last, _)] = walk(engine, moves, canvas, noise, STEPS, found)
     assert torch.equal(last.ids, states[-1][0].ids)
     assert last.step == states[-1][0].step
+
+
+# ---- given sources
+
+
+@pytest.mark.parametrize(("name", "way"), CASES)
+def test_chains_given_sources_are_chains_on_the_laws_given_them(name, way, tmp_path):
+    """Each chain given a source of its own, in one canvas; and all given one, by the engine."""
+    laws = [law_for(name, way, seed) for seed in (1, 3, 5)]
+    given, which = GivenLaws(laws), [0, 1, 2, 1, 0, 2]
+    canvas, noise, moves = ragged(), Noise(7, torch.arange(CHAINS)), kernel(name, **way)
+    engine, with_sources = Engine(given, progress=False), canvas._replace(given=given.given(which))
+    together = list(walk(engine, moves, with_sources, noise, STEPS))
+    save(together[1][0], tmp_path / "state", {})
+    found, _ = restore(moves.init(engine, noise, with_sources), tmp_path / "state")
+    assert torch.equal([*walk(engine, moves, with_sources, noise, STEPS, found)][-1][0].ids, together[-1][0].ids)
+    for source, (ids, law) in enumerate(given.laws.items()):
+        some = torch.tensor([chain for chain, one in enumerate(which) if one == source])
+        part, keys = canvas.rows(some), noise.rows(some)
+        alone = list(walk(Engine(law, progress=False), moves, part, keys, STEPS))
+        by_engine = list(walk(engine.given(np.array(ids)), moves, part, keys, STEPS))
+        assert torch.equal(alone[-1][0].ids, together[-1][0].ids[some])
+        assert torch.equal(alone[-1][0].ids, by_engine[-1][0].ids)
+        for (_, told), (_, all_of_it) in zip(alone[1:], together[1 : len(alone)], strict=True):
+            assert torch.equal(told.passes, all_of_it.passes[some])
+            for number, values in told.more.items():
+                same(values, all_of_it.more[number][some])
 
 
 # ---- what is refused

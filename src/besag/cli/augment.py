@@ -11,7 +11,7 @@ import typer
 from besag.checks import MOST_COPIES
 from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
-from besag.cli.groups import ModelOptions, OutputOptions, RowsOptions, RunOptions, grouped
+from besag.cli.groups import GivenModelOptions, OutputOptions, RowsOptions, RunOptions, grouped
 from besag.cli.positions import Keep, positions
 from besag.files.inputs import Input, Record, records
 from besag.files.writing import Writer
@@ -67,7 +67,7 @@ class AugmentOptions:
 @grouped
 def augment(
     method: AugmentOptions,
-    model: ModelOptions,
+    model: GivenModelOptions,
     rows: RowsOptions,
     output: OutputOptions,
     run: RunOptions,

@@ -8,7 +8,7 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import guarded
-from besag.cli.groups import ModelOptions, OutputOptions, grouped
+from besag.cli.groups import GivenModelOptions, OutputOptions, grouped
 from besag.cli.settings import settings
 
 Slotted = Annotated[str, typer.Argument(metavar="TEXT", help="With one slot: [MASK] or {}.", show_default=False)]
@@ -30,7 +30,7 @@ Of = Annotated[
 def choose(
     text: Slotted,
     option: Options,
-    model: ModelOptions,
+    model: GivenModelOptions,
     output: OutputOptions,
     method: Method = None,
     set_: o.Set = None,

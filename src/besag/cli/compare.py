@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.groups import ModelOptions, PlotOptions, RunOptions, grouped
+from besag.cli.groups import GivenModelOptions, PlotOptions, RunOptions, grouped
 from besag.cli.joint import Gold, JointOptions, Masked, refuse_other_than_two
 from besag.cli.positions import Positions, positions
 from besag.cli.settings import ConstructionsOptions
@@ -15,7 +15,7 @@ from besag.cli.settings import ConstructionsOptions
 @grouped
 def compare(
     text: Masked,
-    model: ModelOptions,
+    model: GivenModelOptions,
     method: ConstructionsOptions,
     joint: JointOptions,
     output: PlotOptions,

@@ -11,7 +11,7 @@ import typer
 from besag.checks import MOST_MINORS
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.groups import ModelOptions, PlotOptions, RunOptions, grouped
+from besag.cli.groups import GivenModelOptions, PlotOptions, RunOptions, grouped
 from besag.cli.joint import Outcomes
 from besag.cli.positions import Positions, positions
 from besag.files.encoding import Row
@@ -53,7 +53,7 @@ class DiagnoseOptions:
 @grouped
 def diagnose(
     text: Diagnosed,
-    model: ModelOptions,
+    model: GivenModelOptions,
     method: DiagnoseOptions,
     output: PlotOptions,
     run: RunOptions,

@@ -8,7 +8,7 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import guarded, say
-from besag.cli.groups import ModelOptions, OutputOptions, RunOptions, grouped
+from besag.cli.groups import GivenModelOptions, OutputOptions, RunOptions, grouped
 from besag.cli.positions import Keep, position, positions
 from besag.errors import BesagError
 
@@ -33,7 +33,7 @@ Seed = Annotated[int, o.of_method("--seed", help="Of the path and of fresh noise
 def edit(
     text: Text,
     changes: Replacements,
-    model: ModelOptions,
+    model: GivenModelOptions,
     output: OutputOptions,
     run: RunOptions,
     strength: Strength = 0.0,

@@ -8,7 +8,7 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.groups import ModelOptions, OutputOptions, RunOptions, grouped
+from besag.cli.groups import GivenModelOptions, OutputOptions, RunOptions, grouped
 from besag.cli.joint import MOST_ROWS, JointOptions
 from besag.cli.settings import ConstructionOptions
 
@@ -34,7 +34,7 @@ Seed = Annotated[int, o.of_method("--seed", help="--sample: of the draws.")]
 @grouped
 def fill(
     text: Masked,
-    model: ModelOptions,
+    model: GivenModelOptions,
     method: ConstructionOptions,
     joint: JointOptions,
     output: OutputOptions,

@@ -104,10 +104,15 @@ class ModelOptions:
     def _load(self, name: str | None, progress: bool | None) -> LanguageModel:
         import besag
 
-        return besag.load(
+        lm = besag.load(
             name, device=self.device, dtype=self.dtype, revision=self.revision, allow_pickle=self.allow_pickle,
             compile=self.compile, untilt=self.untilt, batch_tokens=self.batch_tokens, progress=progress,
         )  # fmt: skip
+        return self.given(lm)
+
+    def given(self, lm: LanguageModel) -> LanguageModel:
+        """As it is asked: a command whose model can be given a source says which."""
+        return lm
 
 
 @dataclass(frozen=True)
@@ -140,6 +145,26 @@ class ModelsOptions(ModelOptions):
         return [
             self._load(model, False if place and in_step else progress) for place, (_, model) in enumerate(self.named)
         ]
+
+
+@dataclass(frozen=True)
+class SourceOption:
+    """What a model is given, before those of the model: for commands whose every question is about one source."""
+
+    source: o.Source = None
+
+    def given(self, lm: LanguageModel) -> LanguageModel:
+        return lm if self.source is None else lm.given(self.source)
+
+
+@dataclass(frozen=True)
+class GivenModelOptions(SourceOption, ModelOptions):
+    """A model, and what it is given."""
+
+
+@dataclass(frozen=True)
+class GivenModelsOptions(SourceOption, ModelsOptions):
+    """Several models, all given the same."""
 
 
 def _name_and_model(said: str) -> tuple[str, str]:
@@ -190,7 +215,9 @@ class RowsOptions(LayoutOptions):
         if not given and sys.stdin.isatty():
             raise BesagError(f"give a text, a file, or - for stdin (besag {command} --help)")
         columns = around.columns if around else {}
-        layout = self.layout(keep)._replace(prefix=columns.get("prefix"), suffix=columns.get("suffix"))
+        layout = self.layout(keep)._replace(
+            prefix=columns.get("prefix"), suffix=columns.get("suffix"), sources=columns.get("sources")
+        )
         if regions is not None:
             layout = layout._replace(sign=regions.region_sign, spans=regions.spans_column)
         found = inputs(given or ["-"], as_text=self.text, layout=layout)

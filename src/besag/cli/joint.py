@@ -11,7 +11,7 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.groups import ModelOptions, PlotOptions, RunOptions, grouped
+from besag.cli.groups import GivenModelOptions, PlotOptions, RunOptions, grouped
 from besag.cli.positions import Positions, positions
 from besag.cli.settings import ConstructionOptions
 from besag.errors import BesagError, nearest, quoted
@@ -67,7 +67,7 @@ class JointOptions:
 @grouped
 def joint(
     text: Masked,
-    model: ModelOptions,
+    model: GivenModelOptions,
     method: ConstructionOptions,
     joint: JointOptions,
     output: PlotOptions,

@@ -10,7 +10,7 @@ import typer
 
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
-from besag.cli.groups import ContextOptions, ModelOptions, OutputOptions, RowsOptions, RunOptions, grouped
+from besag.cli.groups import ContextOptions, GivenModelOptions, OutputOptions, RowsOptions, RunOptions, grouped
 from besag.cli.side_by_side import apart
 from besag.files.inputs import Record, records
 
@@ -34,7 +34,7 @@ Wide = Annotated[bool, o.of_result("--wide", help="One row a place, one column a
 @guarded
 @grouped
 def marginals(
-    model: ModelOptions,
+    model: GivenModelOptions,
     rows: RowsOptions,
     around: ContextOptions,
     output: OutputOptions,

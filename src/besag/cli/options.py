@@ -43,6 +43,9 @@ Compile = Annotated[bool, of_model("--compile", help="CUDA: ten seconds at the s
 Untilt = Annotated[
     bool, of_model("--untilt", help="Take out what a masking law that looks at tokens put in (if it was saved).")
 ]
+Source = Annotated[
+    str | None, of_model("--source", help="What the model is given, if it answers about a text given its source.")
+]
 
 # ---- the method
 
@@ -61,6 +64,9 @@ SuffixColumn = Annotated[
     str | None, of_method("--suffix-column", help=f"The column with the context after each text: {_AS_COLUMN}.")
 ]
 Separator = Annotated[str, of_method("--separator", help="Stands between context and text.")]
+SourceColumn = Annotated[
+    str | None, of_method("--source-column", help=f"The column with what each text is given: {_AS_COLUMN}.")
+]
 Lengths = Annotated[str | None, of_method("--lengths", help=_LENGTHS)]
 
 # ---- what comes in

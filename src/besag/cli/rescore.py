@@ -29,6 +29,7 @@ _REF = "References, where NBEST has none: `id words…` a line, mlm-scoring's JS
 _DEV = "Tune λ on these hypotheses, in the same format, and freeze it."
 _FOLDS = "Two folds by what stands before the first - or _ of an id; λ of each is tuned on the other."
 _TUNE = "Tune λ on NBEST itself: to find a weight, not to judge by."
+_SOURCES = "What was translated, in the format of --ref: for a model that is given it."
 _WEIGHT = "λ of every method, or (repeated) of each in turn: frozen."
 _MISSING = "Of hypotheses without a score: refuse them, or take −ln rank, or 0."
 _SCORES = "Keep the scores of texts here, as they come: they are not made again, and a stopped run goes on."
@@ -48,6 +49,8 @@ class ListOptions:
     ref: Annotated[str | None, o.of_input("--ref", help=_REF, show_default=False)] = None
     dev: Annotated[str | None, o.of_input("--dev", help=_DEV, show_default=False)] = None
     dev_ref: Annotated[str | None, o.of_input("--dev-ref", help="References of --dev.", show_default=False)] = None
+    sources: Annotated[str | None, o.of_input("--sources", help=_SOURCES, show_default=False)] = None
+    dev_sources: Annotated[str | None, o.of_input("--dev-sources", help="Sources of --dev.", show_default=False)] = None
     missing_scores: Annotated[Literal["refuse", "zero", "rank"], o.of_input("--missing-scores", help=_MISSING)] = (
         "refuse"
     )
@@ -56,12 +59,10 @@ class ListOptions:
     ] = "keep"
     full_stop: Annotated[bool, o.of_input("--full-stop", help="End the text that is scored with a full stop.")] = False
 
-    def read(self, path: str, ref: str | None) -> list[NBest]:
-        from besag.rescoring.formats import read_nbest, read_references
-        from besag.rescoring.lists import referred
+    def read(self, path: str, ref: str | None, sources: str | None) -> list[NBest]:
+        from besag.rescoring.formats import lists_of
 
-        lists, found = read_nbest(path, self.format)
-        return lists if ref is None else referred(lists, read_references(ref, lists, found), path, ref)
+        return lists_of(path, self.format, ref, sources)
 
 
 @dataclass(frozen=True)
@@ -137,8 +138,8 @@ def rescore(
     methods = scored.chosen()
     model.check()
     shape = lists.format or sniffed(nbest)
-    found = lists.read(nbest, lists.ref)
-    dev = None if lists.dev is None else lists.read(lists.dev, lists.dev_ref)
+    found = lists.read(nbest, lists.ref, lists.sources)
+    dev = None if lists.dev is None else lists.read(lists.dev, lists.dev_ref, lists.dev_sources)
     weight = None if weights.weight is None else weights.weight if len(weights.weight) > 1 else weights.weight[0]
     out.check(nbest, shape in FOLDERS, len(model.named) * len(methods) + weights.combine)
     refuse(weight, dev, weights.folds, weights.tune, len(model.named) * len(methods))

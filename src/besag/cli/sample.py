@@ -16,7 +16,7 @@ import typer
 from besag.checks import MOST_CHAINS, MOST_LENGTH, MOST_STEPS
 from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, UNSCORED, guarded, say
-from besag.cli.groups import ModelOptions, OutputOptions, RunOptions, grouped
+from besag.cli.groups import GivenModelOptions, OutputOptions, RunOptions, grouped
 from besag.cli.lengths import length_model
 from besag.cli.positions import Free, Keep, positions
 from besag.cli.settings import settings
@@ -165,7 +165,7 @@ def sample(
     canvas: CanvasOptions,
     method: KernelOptions,
     kept: ConstraintOptions,
-    model: ModelOptions,
+    model: GivenModelOptions,
     recorded: RecordOptions,
     output: OutputOptions,
     run: RunOptions,

@@ -14,7 +14,7 @@ import typer
 from besag.cli import options as o
 from besag.cli.config import Config
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
-from besag.cli.groups import ContextOptions, ModelsOptions, OutputOptions, RowsOptions, RunOptions, grouped
+from besag.cli.groups import ContextOptions, GivenModelsOptions, OutputOptions, RowsOptions, RunOptions, grouped
 from besag.cli.regions import RegionOptions
 from besag.cli.rows import View
 from besag.cli.settings import MethodsOptions
@@ -43,6 +43,12 @@ class TextOptions(ContextOptions):
 
     words: o.Words = "tokenizer"
     lengths: o.Lengths = None
+    source_column: o.SourceColumn = None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        own = {} if self.source_column is None else {"sources": self.source_column}
+        return {**super().columns, **own}
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,7 @@ class ResumeOptions(OutputOptions):
 @guarded
 @grouped
 def score(
-    model: ModelsOptions,
+    model: GivenModelsOptions,
     scored: MethodsOptions,
     around: TextOptions,
     rows: RowsOptions,
@@ -124,6 +130,8 @@ def score(
     out = output.begin(input or ["-"], rows.text)
     sources = rows.sources(input, "score", output.output, shown.keep, around, parts)
     model.check()
+    if model.source is not None and around.source_column is not None:
+        raise BesagError("--source is one for all rows, and --source-column one for each: say which")
     methods = scored.chosen()
     bar = False if run.progress is None and output.output is None and sys.stdout.isatty() else run.progress
     scorers = _scorers(model.load_all(bar, in_step=True), model.names, methods, around, shown)

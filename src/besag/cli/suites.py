@@ -22,6 +22,7 @@ from besag.files.writing import choose_format, print_table, writer
 from besag.results.tables import shown
 
 if TYPE_CHECKING:
+    from besag.evaluation.evaluation import Evaluation
     from besag.scores import Method
 
 _METHODS = "Of scoring: `besag methods` lists them; if not given, the suite's own. Repeat to compare."
@@ -74,6 +75,8 @@ def run(
 
     besag eval blimp --data blimp/ --limit 100
 
+    besag eval minimal_pairs --data pairs.tsv --set good=right --set bad=wrong
+
     besag eval blimp crows_pairs -m bert-base-cased -m gpt2 --method pll --method causal -o results/
 
     Exit code 3: some items could not be scored; their status says why. A run that was stopped goes on with --resume.
@@ -105,14 +108,21 @@ def run(
         saved.write(output, found, {"besag": besag.__version__, "data": data or os.environ.get("BESAG_DATA"),
                                     "limit": limit, "options": wanted, "methods": chosen})  # fmt: skip
     work.finish()
-    shape = choose_format(format, None)
+    _print(found, per, choose_format(format, None))
+    return UNSCORED if any(evaluation.status != "ok" for evaluation in found) else 0
+
+
+def _print(found: Sequence[Evaluation], per: Literal["figure", "item"], shape: str) -> None:
+    """Figures for a reader as Python shows them; whatever else as rows, and below them what they come to."""
+    if shape == "table" and per == "figure":
+        print("\n\n".join(shown(str(evaluation)) for evaluation in found))
+        return
     out = writer(shape, None, False)
     for row in (row for evaluation in found for row in evaluation.table(per)):
         out.write(row, {})
     out.close()
     for evaluation in found:
         print(shown(" · ".join(evaluation.facts)), file=sys.stdout if shape == "table" else sys.stderr)
-    return UNSCORED if any(evaluation.status != "ok" for evaluation in found) else 0
 
 
 def _settings(
@@ -139,7 +149,7 @@ def _known(name: str) -> Entry:
     try:
         return known("suite", name)
     except BesagError as unknown:
-        commands = nearest(name, ["minimal-pairs", "overlap", "list", "compare"])
+        commands = nearest(name, ["overlap", "list", "compare"])
         raise BesagError(str(unknown) + (f" ({commands.strip()[:-1]}, a command?)" if commands else "")) from None
 
 

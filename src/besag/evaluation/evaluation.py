@@ -157,7 +157,7 @@ class Evaluation(Presented):
         head = (*(["model"] if several else []), "figure", "of", "n", "value", "se", "ties")
         left = (0, 1, 2) if several else (0, 1)
         more = max((len(part.figures) for part in self.parts), default=0) - SHOWN
-        return [Grid(head, lines, left=left, note=f"and {more:,} more: table()" if more > 0 else "")]
+        return [Grid(head, lines, left=left, note=f"and {more:,} more: table(), or --format tsv" if more > 0 else "")]
 
 
 def in_groups(part: Part) -> list[Figure]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -27,8 +27,9 @@ import numpy as np
 
 from besag.arrays import Floats
 from besag.checks import checked
-from besag.engine import IDLE, Engine, Idle
+from besag.engine import Engine
 from besag.errors import BesagError, nearest, quoted, require
+from besag.evaluation.asking import Ask, scores_of
 from besag.evaluation.pair_files import MinimalPair, read_pairs
 from besag.results import data
 from besag.results.data import json_ready
@@ -38,7 +39,6 @@ from besag.results.status import Status, together
 from besag.results.words import counted, dtype_name
 from besag.scores import Method
 from besag.scores import method as method_named
-from besag.scores.scoring import Scoring
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,51 +100,27 @@ def minimal_pairs(
         raise BesagError(f"reduction={reduction!r}: 'sum' or 'mean' over tokens.{nearest(reduction, ['sum', 'mean'])}")
     engine = model if isinstance(model, Engine) else model.engine
     how = method if isinstance(method, Method) else method_named(method, **options)
-    work = Comparison(engine, given, how, reduction)
-    return work.result(list(work.scores()))
+    value: list[tuple[float, float]] = []
+    statuses = []
+    for _, scores in scores_of(engine, [_Asked((Ask(one.good), Ask(one.bad))) for one in given], how):
+        good, bad = (score.total if reduction == "sum" else score.mean for score in scores)
+        value.append((good, bad))
+        statuses.append(next((score.status for score in scores if score.status != "ok"), Status.OK))
+    both = np.array(value)  # (n, 2)
+    return MinimalPairs(
+        pairs=given,
+        good=both[:, 0],
+        bad=both[:, 1],
+        statuses=tuple(statuses),
+        method=how.name,
+        reduction=reduction,
+        model=engine.conditionals.name,
+        dtype=dtype_name(engine.conditionals.dtype),
+    )
 
 
-class Comparison:
-    """Pairs on the way: the sentences that are to be scored, each once, and what their scores say of the pairs."""
-
-    def __init__(
-        self, engine: Engine, pairs: Sequence[MinimalPair], method: Method, reduction: Literal["sum", "mean"]
-    ) -> None:
-        self.engine, self.pairs, self.method, self.reduction = engine, tuple(pairs), method, reduction
-        self.sentences = _distinct(pairs)
-
-    def scores(self, skip: int = 0, block: int | None = None) -> Iterator[tuple[float, Status]]:
-        """Of each sentence after the first `skip`; those of a `block` run together, and of all if it is None."""
-        texts: Iterable[str | Idle] = self.sentences[skip:]
-        if block is not None:
-            texts = _in_blocks(texts, block)
-        engine = self.engine
-        scoring = Scoring(engine.conditionals, self.method, "tokenizer", "", "", " ", math.e, False, False, None, False)
-        for score in scoring.run(engine, texts, len(self.sentences) - skip):
-            yield score.total if self.reduction == "sum" else score.mean, score.status
-
-    def result(self, scores: Sequence[tuple[float, Status]]) -> MinimalPairs:
-        """Of all sentences, in their order."""
-        found = dict(zip(self.sentences, scores, strict=True))
-        value = {text: number for text, (number, _) in found.items()}
-        state = {text: status for text, (_, status) in found.items()}
-        return MinimalPairs(
-            pairs=self.pairs,
-            good=np.array([value[one.good] for one in self.pairs]),
-            bad=np.array([value[one.bad] for one in self.pairs]),
-            statuses=tuple(state[one.good] if state[one.good] != "ok" else state[one.bad] for one in self.pairs),
-            method=self.method.name,
-            reduction=self.reduction,
-            model=self.engine.conditionals.name,
-            dtype=dtype_name(self.engine.conditionals.dtype),
-        )
-
-
-def _in_blocks(texts: Iterable[str | Idle], size: int) -> Iterator[str | Idle]:
-    for number, text in enumerate(texts, 1):
-        yield text
-        if number % size == 0:
-            yield IDLE
+class _Asked(NamedTuple):
+    asks: tuple[Ask, ...]
 
 
 def _of_two(pair: Sequence[str]) -> MinimalPair:
@@ -152,15 +128,6 @@ def _of_two(pair: Sequence[str]) -> MinimalPair:
     if not listed or len(pair) != 2 or not all(isinstance(one, str) for one in pair):
         raise BesagError(f"{quoted(pair)} is no minimal pair: give (good, bad), two sentences")
     return MinimalPair(*pair)
-
-
-def _distinct(pairs: Sequence[MinimalPair]) -> list[str]:
-    """Every sentence once; those of about one length together, the two of a pair side by side.
-
-    So batches fill, and what the two sentences of a pair ask alike (their difference hidden) runs once.
-    """
-    ordered = sorted(pairs, key=lambda one: max(len(one.good), len(one.bad)))
-    return list(dict.fromkeys(text for one in ordered for text in (one.good, one.bad)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

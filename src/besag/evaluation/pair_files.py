@@ -103,7 +103,7 @@ def _read(
             if len(found) == limit:
                 break
             if len(found) > MOST:
-                raise BesagError(f"{path} holds more than {MOST:,} pairs, which are held in memory: say --limit N")
+                raise BesagError(f"{path} holds more than {MOST:,} pairs, which are held in memory: cut it")
     if not found:
         raise BesagError(f"{path} holds no pairs: it needs lines with an acceptable and an unacceptable sentence")
     return found
@@ -121,8 +121,8 @@ def _header(cells: list[str], wanted: Sequence[str], said: bool | None, path: st
         return named(stripped)
     raise BesagError(
         f"{path} begins with {listed(stripped)}: are these names of columns? None is known. Then say which hold the "
-        "sentences, --good NAME --bad NAME (with numbers: and --header); if they are sentences, say --no-header, or "
-        "write good, a tab and bad above them"
+        "sentences, good=NAME and bad=NAME (with numbers: and header: true); if they are sentences, say header: false, "
+        "or write good, a tab and bad above them"
     )
 
 
@@ -158,11 +158,11 @@ def _sentence(
     names = SENTENCES[role]
     found = [spelt for name in names for spelt in known.get(name, ())]
     if len(found) > 1:
-        raise BesagError(f"{where} has {listed(found)}: which is the {role} sentence? Say --{role} NAME")
+        raise BesagError(f"{where} has {listed(found)}: which is the {role} sentence? Say {role}=NAME")
     if not found:
         guess = next(filter(None, (nearest(name, fields) for name in names)), "")
         raise BesagError(
-            f"{where} has no {names[0]!r} (or {', '.join(names[1:])}), and it has {listed(fields)}: say --{role} NAME."
+            f"{where} has no {names[0]!r} (or {', '.join(names[1:])}), and it has {listed(fields)}: say {role}=NAME."
             f"{guess}"
         )
     return found[0]

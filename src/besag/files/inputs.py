@@ -37,6 +37,7 @@ class Layout(NamedTuple):
     escaped: bool = False  # does \t in a cell of a TSV mean a tab? (in those that besag writes)
     prefix: str | None = None  # the column with the context before each text; None: there is none
     suffix: str | None = None  # and with that after it
+    sources: str | None = None  # and with what each text is given
     sign: str | None = None  # at which texts are cut into regions; None: they are not
     spans: str | None = None  # the column with spans of characters of each text
 
@@ -61,6 +62,7 @@ class Record(NamedTuple):
     others: Mapping[str, object]  # the other columns of its row
     prefix: str | None = ""  # None: its row has none, where there should be one
     suffix: str | None = ""
+    sources: str | None = ""
     regions: Regions | None = None  # where they are asked for
 
 
@@ -72,6 +74,7 @@ class _Found(NamedTuple):
     others: Mapping[str, object]
     prefix: str | None
     suffix: str | None
+    sources: str | None
     regions: Regions | None
 
 
@@ -116,9 +119,9 @@ class Input:
                 yield None
                 continue
             if isinstance(row.values, str):
-                before, after = self._no_contexts()
+                before, after, given = self._no_contexts()
                 whole, parts = self._in_regions(row.values, row)
-                yield _Found(row.where, whole, {}, before, after, parts)
+                yield _Found(row.where, whole, {}, before, after, given, parts)
                 continue
             if column is None:
                 column = self._column(list(row.values))
@@ -126,9 +129,9 @@ class Input:
                 spans = self._named(list(row.values), "--spans-column", self.layout.spans)
             rest = row.values.items() if self.layout.keep else ()
             others = {name: value for name, value in rest if name != column}
-            before, after = ("" if one is None else context(row.values, one, row.where) for one in around)
+            before, after, given = ("" if one is None else context(row.values, one, row.where) for one in around)
             whole, parts = self._in_regions(value(row.values, column, row.where), row, column, spans)
-            yield _Found(row.where, whole, others, before, after, parts)
+            yield _Found(row.where, whole, others, before, after, given, parts)
 
     def _in_regions(
         self, said: Any, row: Row, column: str = "", spans: str | None = None
@@ -148,8 +151,13 @@ class Input:
 
     @property
     def _around(self) -> list[tuple[str, str | None]]:
-        """The columns of the contexts, and how a user says which."""
-        return [("--prefix-column", self.layout.prefix), ("--suffix-column", self.layout.suffix)]
+        """The columns of what goes with a text, and how a user says which."""
+        layout = self.layout
+        return [
+            ("--prefix-column", layout.prefix),
+            ("--suffix-column", layout.suffix),
+            ("--source-column", layout.sources),
+        ]
 
     def _no_contexts(self) -> list[str | None]:
         """Of a row without columns: wrong where no row has any, and lacking where others do."""
@@ -177,7 +185,8 @@ class Input:
             if format == "parquet":
                 if not (self.regular or self.kind == "part"):
                     raise BesagError(f"{self.name}: Parquet is read from a file, not from a pipe")
-                wanted = [self.layout.column, self.layout.prefix, self.layout.suffix, self.layout.spans]
+                layout = self.layout
+                wanted = [layout.column, layout.prefix, layout.suffix, layout.sources, layout.spans]
                 only = None if self.layout.keep or wanted[0] is None else [one for one in wanted if one is not None]
                 within, file = (self.part.rows, self.part.file) if self.kind == "part" else (None, None)
                 yield from parquet_rows(self.value, only, lenient=True, within=within, file=file)

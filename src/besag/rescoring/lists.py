@@ -30,6 +30,7 @@ class NBest:
     hypotheses: tuple[Hypothesis, ...]
     reference: str | None = None
     carried: Mapping[str, Any] = field(default_factory=dict)
+    source: str | None = None  # what the hypotheses are translations of, for a model that is given it
 
 
 def sound(lists: Iterable[NBest], name: str) -> list[NBest]:
@@ -71,17 +72,24 @@ def _scored(one: NBest, missing: MissingScores, name: str) -> Iterable[Hypothesi
         yield replace(hypothesis, score=-math.log(rank) if missing == "rank" else 0.0)
 
 
-def referred(lists: Sequence[NBest], references: Mapping[str, str], name: str, where: str) -> list[NBest]:
-    """The lists with the references of a file of their own; the two must name the same utterances."""
+Beside = Literal["reference", "source"]
+
+
+def referred(
+    lists: Sequence[NBest], texts: Mapping[str, str], name: str, where: str, what: Beside = "reference"
+) -> list[NBest]:
+    """The lists with the references, or sources, of a file of their own; the two must name the same utterances."""
     ids = {one.utt for one in lists}
-    extra = next((utt for utt in references if utt not in ids), None)
+    extra = next((utt for utt in texts if utt not in ids), None)
     if extra is not None:
-        raise BesagError(f"{where} has a reference of {quoted(extra)}, and {name} no hypotheses.{nearest(extra, ids)}")
-    lacking = next((utt for utt in ids if utt not in references), None)
+        raise BesagError(f"{where} has a {what} of {quoted(extra)}, and {name} no hypotheses.{nearest(extra, ids)}")
+    lacking = next((utt for utt in ids if utt not in texts), None)
     if lacking is not None:
-        told = f"{name} has hypotheses of {quoted(lacking)}, and {where} no reference."
-        raise BesagError(told + nearest(lacking, references))
-    return [replace(one, reference=references[one.utt]) for one in lists]
+        told = f"{name} has hypotheses of {quoted(lacking)}, and {where} no {what}."
+        raise BesagError(told + nearest(lacking, texts))
+    if what == "source":
+        return [replace(one, source=texts[one.utt]) for one in lists]
+    return [replace(one, reference=texts[one.utt]) for one in lists]
 
 
 def need_references(lists: Sequence[NBest], name: str) -> None:

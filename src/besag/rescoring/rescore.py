@@ -12,14 +12,15 @@ import numpy as np
 
 from besag.arrays import Floats, Ints
 from besag.checks import array, checked, number, whole_number
+from besag.conditionals.contract import takes_source
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.rescoring import ledger
 from besag.rescoring.folds import speakers, two_folds
-from besag.rescoring.formats import Format, read_nbest, read_references
+from besag.rescoring.formats import Format, lists_of
 from besag.rescoring.judging import judge
 from besag.rescoring.ledger import Scorer
-from besag.rescoring.lists import MissingScores, NBest, need_references, referred, scored, sound
+from besag.rescoring.lists import MissingScores, NBest, need_references, scored, sound
 from besag.rescoring.metrics import Metric, MetricName, metric_named
 from besag.rescoring.ranking import Board, Length, normalised
 from besag.rescoring.result import Rescoring, System
@@ -63,8 +64,8 @@ def rescore(
     weight: float | Sequence[float] | None = None,
     dev: str | Path | Sequence[NBest] | None = None, dev_ref: str | Path | None = None,
     folds: Literal["speaker"] | Sequence[str] | None = None,
-    tune: bool = False, combine: bool = False, metric: MetricName = "wer",
-    length: Length = "none", alpha: float = 1.0,
+    tune: bool = False, combine: bool = False, metric: MetricName = "wer", length: Length = "none", alpha: float = 1.0,
+    sources: str | Path | None = None, dev_sources: str | Path | None = None,
     casing: Casing = "keep", full_stop: bool = False,
     format: Format | None = None, missing_scores: MissingScores = "refuse", scores: str | Path | None = None,
     resamples: int = 2000, seed: int = 0,
@@ -90,6 +91,8 @@ def rescore(
         format: of the hypotheses, if it should not be guessed.
         missing_scores: where hypotheses have no score: refuse, zero, or rank (−ln rank).
         scores: a file that keeps the scores of texts; what it holds is not scored again.
+        sources: a file of what was translated, written as references are, for a model that is given it.
+        dev_sources: the same for `dev`.
         resamples: of the bootstrap.
         seed: of the bootstrap.
 
@@ -105,13 +108,11 @@ def rescore(
     """
     whole_number(resamples, "resamples", most=MOST_DRAWS)
     whole_number(seed, "seed", least=0)
-    reading = Reading(
-        casing, full_stop, length, number(alpha, "alpha", least=0.0), missing_scores,
-        None if scores is None else file_name(scores, "scores"),
-    )  # fmt: skip
+    alpha = number(alpha, "alpha", least=0.0)
+    reading = Reading(casing, full_stop, length, alpha, missing_scores, _file(scores, "scores"))
     return run(
-        scorers_of(model, methods), reading, _lists(nbest, ref, format), metric, weight,
-        None if dev is None else _lists(dev, dev_ref, format), folds, tune, combine, resamples, seed,
+        scorers_of(model, methods), reading, _lists(nbest, ref, format, sources), metric, weight,
+        None if dev is None else _lists(dev, dev_ref, format, dev_sources), folds, tune, combine, resamples, seed,
     )  # fmt: skip
 
 
@@ -176,16 +177,21 @@ def scorers_of(model: Any, methods: str | Method | Sequence[str | Method]) -> li
     return found
 
 
-def _lists(nbest: str | Path | Sequence[NBest], ref: str | Path | None, format: Format | None) -> list[NBest]:
+def _lists(
+    nbest: str | Path | Sequence[NBest],
+    ref: str | Path | None,
+    format: Format | None,
+    sources: str | Path | None,
+) -> list[NBest]:
     if not isinstance(nbest, str | os.PathLike):
-        if ref is not None:
-            raise BesagError("ref is a file of references; lists have their own")
+        if ref is not None or sources is not None:
+            raise BesagError("ref and sources are files of texts; lists have their own")
         return sound(nbest, "nbest")
-    lists, found = read_nbest(file_name(nbest, "nbest"), format)
-    if ref is None:
-        return lists
-    told = read_references(file_name(ref, "ref"), lists, found)
-    return referred(lists, told, os.fspath(nbest), os.fspath(ref))
+    return lists_of(file_name(nbest, "nbest"), format, _file(ref, "ref"), _file(sources, "sources"))
+
+
+def _file(path: str | Path | None, name: str) -> str | None:
+    return None if path is None else file_name(path, name)
 
 
 def file_name(path: str | os.PathLike[str], name: str) -> str:
@@ -228,10 +234,10 @@ def _boards(
 ) -> tuple[list[Board], dict[str, int], list[str]]:
     """Of each set of lists; how many lists of the first one a scorer left alone; in which precision was scored."""
     sets = [scored(lists, reading.missing, "the hypotheses") for lists in sets]
-    shown = [[[prepared(one.text, reading.casing, reading.full_stop) for one in each.hypotheses] for each in lists]
-             for lists in sets]  # fmt: skip
+    _refuse_sources(scorers, sets)
+    shown = [[_texts(each, reading) for each in lists] for lists in sets]
     # those of one length together, and those of one list, which ask much alike: batches fill, and less is asked
-    ordered = sorted((texts for lists in shown for texts in lists), key=lambda texts: max(map(len, texts)))
+    ordered = sorted((texts for lists in shown for texts in lists), key=_longest)
     kept = ledger.scores(scorers, [text for texts in ordered for text in texts], reading.scores, reading.note)
     boards: list[Board] = []
     unscored: dict[str, int] = {}
@@ -251,6 +257,29 @@ def _boards(
         boards.append(Board(first, added, _statistics(metric, lists, shape) if metric and judged else None))
     dtypes = dict.fromkeys(one.dtype for known in kept for one in known.values())
     return boards, unscored, list(dtypes)
+
+
+def _texts(each: NBest, reading: Reading) -> list[ledger.Text]:
+    """What is scored of a list, with its source where it has one."""
+    texts = [prepared(one.text, reading.casing, reading.full_stop) for one in each.hypotheses]
+    return [*texts] if each.source is None else [(text, each.source) for text in texts]
+
+
+def _longest(texts: Sequence[ledger.Text]) -> int:
+    return max(len(text if isinstance(text, str) else text[0]) for text in texts)
+
+
+def _refuse_sources(scorers: Sequence[Scorer], sets: Sequence[Sequence[NBest]]) -> None:
+    """A model that is given sources needs one for every list, and its own."""
+    for scorer in scorers:
+        if scorer.engine.source is not None:
+            raise BesagError("rescoring gives each list its own source: give the model without one, and `sources`")
+        lacking = next((one.utt for lists in sets for one in lists if one.source is None), None)
+        if takes_source(scorer.engine.conditionals) and lacking is not None:
+            raise BesagError(
+                f"{scorer.engine.conditionals.name!r} is given what was translated, and {quoted(lacking)} has no "
+                "source: give a file of them (sources=, --sources, of a development set --dev-sources)"
+            )
 
 
 def _statistics(metric: Metric, lists: Sequence[NBest], shape: tuple[int, int]) -> Floats:

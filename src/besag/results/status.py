@@ -29,6 +29,7 @@ class Status(StrEnum):
     UNKNOWN = "unknown", "the text holds only unknown tokens"
     MASK = "mask", "the text holds the mask token, so a part of it is hidden"
     LONG = "long", "the text has more tokens than the model sees"
+    LONG_SOURCE = "long source", "the source of the text has more tokens than the model reads"
     NO_CONTEXT = "no context", "the row has no context, where one was to be shown with its text"
     UNREADABLE = "unreadable", "the row could not be read: it is not what its format says"
     REFUSED = "refused", "the text cannot be asked this, and the reason stands beside it"

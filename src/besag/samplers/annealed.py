@@ -141,7 +141,7 @@ def log_partition(
         )
     proposals = Proposals(move, size, Drawing())
     proposals.check(canvas)
-    many = canvas._replace(ids=canvas.ids.repeat(chains, 1), free=canvas.free.repeat(chains, 1))
+    many = canvas.rows(torch.zeros(chains, dtype=torch.long, device=canvas.ids.device))
     noise = Noise(seed, torch.arange(chains))
     log_weights, passes = anneal(engine, noise, many, proposals, energy, energy_temperature, levels, moves)
     engine.check()
@@ -159,7 +159,7 @@ def log_probability(engine: Engine, canvas: Canvas, ids: Tensor, log_z: LogZ) ->
     """
     _refuse_many(canvas)
     ids = ids.to(canvas.ids.device)
-    many = canvas._replace(ids=canvas.ids.expand(len(ids), -1), free=canvas.free.expand(len(ids), -1))
+    many = canvas.rows(torch.zeros(len(ids), dtype=torch.long, device=canvas.ids.device))
     if ids.shape != many.ids.shape or not bool(((ids == many.ids) | many.free).all()):
         raise BesagError(
             f"sentences {ids.tolist()} must have the length of the canvas {canvas.ids[0].tolist()} and its tokens at "
@@ -221,7 +221,8 @@ def left_to_right(engine: Engine, canvas: Canvas, ids: Tensor, asked: Tensor) ->
     at = row.to(ids.device), place.to(ids.device)
     later = torch.arange(ids.shape[1], device=ids.device) >= at[1][:, None]  # (M, L)
     copies = ids[at[0]].masked_fill(canvas.free[at[0]] & later, canvas.mask_id)
-    told = draw(engine, copies, torch.arange(len(row)), place, None, allowed=canvas.allowed, target=ids[at]).target
+    every, given = torch.arange(len(row)), canvas.given_to(row)
+    told = draw(engine, copies, every, place, None, allowed=canvas.allowed, target=ids[at], given=given).target
     assert told is not None
     log_prob = torch.zeros(ids.shape, dtype=torch.float64)
     log_prob[row, place] = told.cpu().double()

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from besag.checks import is_number, whole_number
-from besag.conditionals.contract import Questions
+from besag.conditionals.contract import Given, Questions
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.hardware import send
@@ -94,14 +94,16 @@ def draw(
     allowed: Tensor | None = None,
     target: Tensor | None = None,
     want: tuple[str, ...] = (),
+    given: Given | None = None,
 ) -> Drawn:
     """Ask about (sequence, place) pairs, sorted by sequence, of ids (N, L), and draw a token at each.
 
     `uniform` (M,) is the noise of the draws; None takes the likeliest token instead. `allowed` is the canvas's. `want`
     names further fields of `Drawn` ("entropy", "best", "margin", "row"); `target` (M,) asks for its log-probability.
-    One pass through the network for each sequence that is asked about.
+    `given` is the canvas's, of the sequences (N,). One pass through the network for each sequence that is asked about.
     """
-    kept = answered(engine, Questions(ids, row, place), _Draw(drawing, place, uniform, allowed, target, want))
+    questions = Questions(ids, row, place, given=given)
+    kept = answered(engine, questions, _Draw(drawing, place, uniform, allowed, target, want))
     return Drawn(**{name: kept.get(name) for name in Drawn._fields})  # type: ignore[arg-type]
 
 

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from besag import noise as counters
 from besag.checks import checked
+from besag.conditionals.contract import Given
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.registry import Named, Registry
@@ -42,10 +43,15 @@ class Canvas(NamedTuple):
     # (V,) or (L, V) bool: the tokens that may stand at a free place; None: all of them. An answer is cut to the tokens
     # of its own place: given hidden places, it does not know that tokens are forbidden there.
     allowed: Tensor | None = None
+    given: Given | None = None  # the source of each chain; None: the engine's, if there is one
 
     def rows(self, which: Tensor) -> Canvas:
-        """Some of its chains."""
-        return self._replace(ids=self.ids[which], free=self.free[which])
+        """Some of its chains, or copies of them."""
+        return self._replace(ids=self.ids[which], free=self.free[which], given=self.given_to(which))
+
+    def given_to(self, which: Tensor) -> Given | None:
+        """The sources of some of its chains, to ask about sequences made of them: (N,) numbers, or (C,) bool."""
+        return None if self.given is None else self.given.rows(which)
 
 
 class State(NamedTuple):

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from besag.checks import MOST_STEPS, whole_number
+from besag.conditionals.contract import Given
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.files.whole import whole
@@ -130,6 +131,8 @@ def restore(like: Any, path: str | Path) -> tuple[Any, dict[str, Any]]:
 
 
 def _arrays(value: Any, name: str) -> Iterator[tuple[str, NDArray[Any]]]:
+    if isinstance(value, Given):
+        return  # who goes on says again what is given
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         for part in value._fields:
             yield from _arrays(getattr(value, part), f"{name}.{part}")
@@ -141,6 +144,8 @@ def _arrays(value: Any, name: str) -> Iterator[tuple[str, NDArray[Any]]]:
 
 def _filled(like: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
     """The same structure with what was saved; a part that was not saved was None."""
+    if isinstance(like, Given):
+        return like
     if isinstance(like, tuple) and hasattr(like, "_fields"):
         parts = [_filled(getattr(like, part), f"{name}.{part}", arrays) for part in like._fields]
         return type(like)(*parts)

@@ -85,6 +85,7 @@ def sample(
         "kernel": kernel.label, "text": text, "end": end, "chains": int(chains), "seed": int(seed),
         "model": conditionals.name, "free": list(next(iter(sheets.values())).at), "every": int(every or 1),
         "outcomes": outcomes, "constraints": list(map(str, constraints)),
+        "source": None if engine.source is None else engine.source.tolist(),
     }  # fmt: skip
     parts = []
     with ExitStack() as stack:

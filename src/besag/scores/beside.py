@@ -10,7 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Set, Sized
 from itertools import islice
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from besag.arrays import Ints
+from besag.characters import is_text
+from besag.conditionals.contract import Conditionals
 from besag.errors import BesagError
+from besag.results.status import Status
+from besag.sources import read_sources, too_long
 
 Contexts: TypeAlias = str | Iterable[str | None]  # None: this text has none, and is not scored
 
@@ -55,3 +62,19 @@ def contexts(beside: Iterable[Beside], count: int) -> tuple[list[Any], set[int]]
     lacking = {place for part in taken if isinstance(part, list) for place, one in enumerate(part) if one is None}
     filled = [[one or "" for one in part] if lacking and isinstance(part, list) else part for part in taken]
     return filled, lacking
+
+
+def sources(beside: Beside, conditionals: Conditionals, count: int) -> tuple[list[Ints], dict[int, Status]]:
+    """The token ids of the sources of the next texts, and which of these texts have none that can be given, and why."""
+    taken = beside.take(count)
+    texts = taken if isinstance(taken, list) else [taken] * count
+    unfit = {
+        place: Status.NO_CONTEXT if text is None else Status.UNDECODABLE
+        for place, text in enumerate(texts)
+        if text is None or (isinstance(text, str) and not is_text(text))
+    }
+    distinct = dict.fromkeys(text for place, text in enumerate(texts) if place not in unfit)
+    read = dict(zip(distinct, read_sources(conditionals, list(distinct)), strict=True))
+    found = [np.empty(0, np.int64) if place in unfit else read[text] for place, text in enumerate(texts)]
+    long = {place: Status.LONG_SOURCE for place, ids in enumerate(found) if too_long(conditionals, ids)}
+    return found, unfit | long

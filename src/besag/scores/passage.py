@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from besag.arrays import Bools, Floats, Ints
-from besag.conditionals.contract import Conditionals
+from besag.conditionals.contract import Conditionals, Given
 from besag.engine import Answers, Request
 from besag.errors import BesagError
 from besag.places.windows import ends, windows
@@ -49,6 +49,7 @@ class Passage:
     texts: Sequence[Encoded]  # B of one shape
     conditionals: Conditionals
     wanted: tuple[Reduction, ...] = (Target(),)
+    sources: Sequence[Ints] = ()  # token ids of what each text is given; none: the engine's source, if there is one
     ids: Ints = field(init=False)  # (B, L)
     words: Ints = field(init=False)  # (B, n) the word each place belongs to
 
@@ -109,7 +110,8 @@ class Passage:
         target = target.reshape(row.size, *target.shape[2:])  # (B · M,) or (B · M, t)
         flat = copies.reshape(-1, copies.shape[-1]), row.ravel(), place.ravel(), target
         context = {wish: np.ones((len(flat[0]), 1), np.int64)} if wish else {}
-        answers = yield Request((*self.wanted, *more), *flat, context=context)
+        given = Given(tuple(self.sources), np.repeat(np.arange(texts), copies.shape[1])) if self.sources else None
+        answers = yield Request((*self.wanted, *more), *flat, context=context, given=given)
         return {key: values.reshape(texts, -1, *values.shape[1:]) for key, values in answers.items()}
 
     def ask_shown(self, *more: Reduction, wish: str = "") -> Asking:

@@ -149,7 +149,10 @@ def fit(conditionals: Conditionals, found: Regression) -> None:
 
 def width(conditionals: Any) -> int:
     """H, of the rows that the head reads."""
-    from besag.conditionals.contract import Questions
+    from besag.conditionals.contract import Questions, takes_source
+
+    if takes_source(conditionals):
+        raise BesagError(f"{conditionals.name!r} answers about a text given its source: no scorer reads the text alone")
 
     zero = torch.zeros(1, dtype=torch.long, device=conditionals.device)
     with torch.inference_mode():

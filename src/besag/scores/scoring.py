@@ -6,28 +6,30 @@ is not asked about and says why.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, cast, overload
 
 import numpy as np
 
-from besag.arrays import Floats
+from besag.arrays import Floats, Ints
 from besag.batches import NotFinite
 from besag.checks import checked
-from besag.conditionals.contract import Conditionals, gives_zeros
+from besag.conditionals.contract import Conditionals, gives_zeros, takes_source
 from besag.engine import Engine, Idle, Plan
 from besag.errors import BesagError, quoted
 from besag.reductions import Entropy, Rank, Reduction, Target
 from besag.results.status import Status
 from besag.results.words import dtype_name
 from besag.scores.beside import Beside, Contexts, contexts
+from besag.scores.beside import sources as sources_of
 from besag.scores.length import LengthModel
 from besag.scores.passage import Parts, Passage, run_of, status_of
 from besag.scores.registry import FIXED_LENGTH, Method
 from besag.scores.registry import method as method_named
 from besag.scores.score import Score, parse_base
+from besag.sources import require_source
 from besag.vocabulary import Encoded, WordPolicy
 
 ENCODED_TOGETHER = 512  # texts handed to the tokenizer at a time
@@ -58,15 +60,18 @@ def score(
     entropy: bool = False,
     lengths: LengthModel | None = None,
     strict: bool = False,
+    sources: Contexts | None = None,
     **options: Any,
 ) -> Score | list[Score] | Iterator[Score]:
     """One `Score` of a text, a list for a list, and for any other iterable an iterator that streams, in order."""
     if isinstance(texts, str) and not isinstance(words, str):
         words = cast(WordPolicy, [words])
     total = 1 if isinstance(texts, str) else len(texts) if isinstance(texts, list | tuple) else None
+    if sources is not None and engine.source is not None:
+        raise BesagError("this model is given a source already: say sources= of one that is given none")
     scoring = Scoring(
         engine.conditionals, method if isinstance(method, Method) else method_named(method, **options),
-        words, prefix, suffix, separator, parse_base(base), rank, entropy, lengths, strict, total,
+        words, prefix, suffix, separator, parse_base(base), rank, entropy, lengths, strict, total, sources,
     )  # fmt: skip
     if isinstance(texts, str):
         [one] = scoring.run(engine, [texts])
@@ -89,9 +94,11 @@ class Scoring:
     lengths: LengthModel | None
     strict: bool
     total: int | None = None  # texts, where that is known
+    sources: Contexts | None = None  # what each text is given; None: the engine's source, if there is one
 
     def __post_init__(self) -> None:
         self.of_words = Beside("words", self.words, self.total)
+        self.of_sources = None if self.sources is None else Beside("sources", self.sources, self.total)
         self.around = Beside("prefix", self.prefix, self.total), Beside("suffix", self.suffix, self.total)
         self.in_context = not all(part.for_all and part.given == "" for part in self.around)
         self._refuse_misfits(self.method, self.conditionals.name)
@@ -100,8 +107,11 @@ class Scoring:
         self.normalised += " (a lower bound)" if self.method.bound else ""
         self.dtype = dtype_name(self.conditionals.dtype)
         self.zeros = gives_zeros(self.conditionals)
+        self.given = takes_source(self.conditionals)
 
     def _refuse_misfits(self, method: Method, name: str) -> None:
+        if self.sources is not None:
+            require_source(self.conditionals)
         if method.sees != self.conditionals.sees:
             raise BesagError(
                 f"the method {method.name!r} needs a masked model, and {name!r} is a causal one, which sees the left "
@@ -137,8 +147,9 @@ class Scoring:
                     raise BesagError(f"{quoted(score.text)} cannot be scored: {score.status.sentence}")
                 yield score
                 upcoming += 1
-        for beside in (self.of_words, *self.around):
-            beside.finish()
+        for beside in (self.of_words, *self.around, self.of_sources):
+            if beside is not None:
+                beside.finish()
 
     def _plans(self, engine: Engine, texts: Iterable[str | Idle]) -> Iterator[Plan[dict[int, Score]] | Idle]:
         encode, numbers = self.conditionals.vocabulary.encode, count()
@@ -148,11 +159,18 @@ class Scoring:
                 continue
             words = self.of_words.take(len(batch))
             (prefix, suffix), lacking = contexts(self.around, len(batch))
+            unfit = dict.fromkeys(lacking, Status.NO_CONTEXT)
+            given: dict[int, Ints] = {}
+            if self.of_sources is not None:
+                found, without = sources_of(self.of_sources, self.conditionals, len(batch))
+                unfit |= without
             shapes: dict[tuple[Status, int, bytes], dict[int, Encoded]] = {}
             encoded = encode(batch, words=words, prefix=prefix, suffix=suffix, separator=self.separator, lenient=True)
             for place, text in enumerate(encoded):
-                status = Status.NO_CONTEXT if place in lacking else self._status(text)
-                shapes.setdefault((status, len(text.ids), text.places.tobytes()), {})[next(numbers)] = text
+                status, number = unfit.get(place) or self._status(text), next(numbers)
+                shapes.setdefault((status, len(text.ids), text.places.tobytes()), {})[number] = text
+                if self.of_sources is not None:
+                    given[number] = found[place]
             for (status, length, _), alike in shapes.items():
                 members = list(alike.items())
                 copies = max(1, length * len(members[0][1].places))  # tokens that one text asks to run, in most methods
@@ -160,12 +178,13 @@ class Scoring:
                     1, engine.batch_tokens // copies
                 )  # a plan waits for all of its texts: no more than a batch
                 for start in range(0, len(members), together):
-                    yield self._plan(status, dict(members[start : start + together]))
+                    yield self._plan(status, dict(members[start : start + together]), given)
 
-    def _plan(self, status: Status, texts: dict[int, Encoded]) -> Plan[dict[int, Score]]:
+    def _plan(self, status: Status, texts: dict[int, Encoded], given: Mapping[int, Ints]) -> Plan[dict[int, Score]]:
         if status != "ok":
             return {number: self._unscored(text, status) for number, text in texts.items()}
-        passage = Passage(list(texts.values()), self.conditionals, self.wanted).started()
+        of_texts = [given[number] for number in texts] if given else []
+        passage = Passage(list(texts.values()), self.conditionals, self.wanted, of_texts).started()
         try:
             parts = yield from self.method.plan(passage)
         except NotFinite:
@@ -173,13 +192,15 @@ class Scoring:
                 return {number: self._unscored(text, Status.NOT_FINITE) for number, text in texts.items()}
             members = list(texts.items())  # of some of them: whose answers are numbers has its score all the same
             halves = members[: len(members) // 2], members[len(members) // 2 :]
-            first = yield from self._plan(status, dict(halves[0]))
-            return first | (yield from self._plan(status, dict(halves[1])))
+            first = yield from self._plan(status, dict(halves[0]), given)
+            return first | (yield from self._plan(status, dict(halves[1]), given))
         return dict(zip(texts, self._scores(passage, parts), strict=True))
 
     def _status(self, text: Encoded) -> Status:
         vocabulary = self.conditionals.vocabulary
-        status = status_of(text, vocabulary)
+        status, most = status_of(text, vocabulary), self.conditionals.max_length
+        if status == "ok" and self.given and most is not None and len(text.ids) > most:
+            return Status.LONG  # no part of a text goes with the whole of its source
         return Status.MASK if status == "ok" and vocabulary.mask_id in text.ids[text.places].tolist() else status
 
     def _finite(self, *numbers: Floats) -> bool:

@@ -15,7 +15,7 @@ from besag.errors import BesagError, nearest, quoted
 from besag.files.lines import lines_of
 from besag.rescoring.formats import espnet, hyporadise, jsonl, kaldi, mlm_scoring, moses, tsv
 from besag.rescoring.formats.reading import document
-from besag.rescoring.lists import NBest, sound
+from besag.rescoring.lists import Beside, NBest, referred, sound
 
 Format = Literal["mlm-scoring", "espnet", "kaldi", "moses", "hyporadise", "jsonl", "tsv"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -68,18 +68,31 @@ def sniffed(path: str) -> Format:
     )
 
 
-def read_references(path: str | os.PathLike[str], lists: Sequence[NBest], format: Format) -> dict[str, str]:
-    """References by id: `id words…` a line, mlm-scoring's JSON; for Moses and HyPoradise a line for each list."""
+def read_references(
+    path: str | os.PathLike[str], lists: Sequence[NBest], format: Format, what: Beside = "reference"
+) -> dict[str, str]:
+    """References (or sources) by id: `id words…` a line, mlm-scoring's JSON; for Moses, HyPoradise a line a list."""
     name = os.fspath(path)
     if Path(name).suffix == ".json":
         found = mlm_scoring.references(document(name), name)
     elif format in ("moses", "hyporadise"):
         texts = [line.strip() for _, line in lines_of(name)]
         if len(texts) != len(lists):
-            raise BesagError(f"{name} has {len(texts):,} references, and there are {len(lists):,} lists: one line each")
+            raise BesagError(f"{name} has {len(texts):,} {what}s, and there are {len(lists):,} lists: one line each")
         found = {one.utt: text for one, text in zip(lists, texts, strict=True)}
     else:
         found = kaldi.table(name)
     if not found:
-        raise BesagError(f"{name} is empty: it holds no reference")
+        raise BesagError(f"{name} is empty: it holds no {what}")
     return found
+
+
+def lists_of(nbest: str, format: Format | None, ref: str | None, sources: str | None) -> list[NBest]:
+    """The lists of a file, with references and sources where these have files of their own."""
+    lists, found = read_nbest(nbest, format)
+    if ref is not None:
+        lists = referred(lists, read_references(ref, lists, found), nbest, ref)
+    if sources is not None:
+        told = read_references(sources, lists, found, "source")
+        lists = referred(lists, told, nbest, sources, "source")
+    return lists

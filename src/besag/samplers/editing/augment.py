@@ -124,6 +124,7 @@ class Augmenting:
         require_both_sides(conditionals)
         budget = engine.batch_tokens if engine.measured else None
         work = Engine(WithStates(conditionals), batch_tokens=budget, progress=engine.progress)
+        work = work if engine.source is None else work.given(engine.source)
         drawing = Drawing(self.temperature, self.top_k, self.top_p)
         refill = Refill(drawing, allowed_tokens(conditionals))
         centre = common(work) if self.measures_states(conditionals) else None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from torch import Tensor
@@ -49,6 +49,11 @@ class WithStates:
         self.width, self.max_length = inner.width, inner.max_length
         self.device, self.dtype, self.pads = inner.device, inner.dtype, inner.pads
         self._states = False
+
+    def __getattr__(self, name: str) -> Any:  # what only some have: how sources are encoded
+        if name == "inner":  # not there yet: a copy being made
+            raise AttributeError(name)
+        return getattr(self.inner, name)
 
     def rows(self, questions: Questions) -> Tensor:
         self._states = STATES in questions.context

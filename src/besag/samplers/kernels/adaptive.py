@@ -41,7 +41,7 @@ Not to be confused with `entropy_bound`, which bounds the loss of a set whatever
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -168,7 +168,7 @@ class Adaptive(Kernel):
             piece = slice(start, start + most)
             here, left = hides[piece], state.left[piece].to(hides.device)
             at_once = (left == 1)[:, None] if self.budget is None and self.pairs == "later" else torch.zeros_like(here)
-            found = self._dependence(engine, state.ids[piece], here & ~at_once, state.canvas.allowed)
+            found = self._dependence(engine, state, piece, here & ~at_once)
             strength = found.strength.to(entropy.dtype)
             height = torch.where(here, entropy[piece].nan_to_num(), 0)  # a NaN is reported by `Engine.check`
             if self.budget is None:
@@ -183,13 +183,16 @@ class Adaptive(Kernel):
         chosen, partner, within, passes = (torch.cat(column) for column in zip(*parts, strict=True))
         return chosen, partner, within, passes
 
-    def _dependence(self, engine: Engine, ids: Tensor, hides: Tensor, allowed: Tensor | None) -> signals.Dependence:
+    def _dependence(self, engine: Engine, state: AdaptiveState, piece: slice, hides: Tensor) -> signals.Dependence:
+        """Between the places of hides (c, L), of some of the chains."""
         # Cut laws differ infinitely where a token is cut from one and not from the other, so they are not cut here.
-        how = Drawing(self.temperature)
+        how: dict[str, Any] = {"drawing": Drawing(self.temperature)}
+        ids, canvas = state.ids[piece], state.canvas
+        how |= {"allowed": canvas.allowed, "given": None if canvas.given is None else canvas.given.rows(piece)}
         if self.signal == "change":
-            return signals.change(engine, ids, hides, drawing=how, allowed=allowed)
+            return signals.change(engine, ids, hides, **how)
         if self.signal == "information":
-            return signals.information(engine, ids, hides, candidates=self.candidates, drawing=how, allowed=allowed)
+            return signals.information(engine, ids, hides, candidates=self.candidates, **how)
         if self.signal == "attention":
             return signals.attention(engine, ids, hides)
         return signals.distance(hides, reach=self.reach)
@@ -223,6 +226,7 @@ class Adaptive(Kernel):
             candidates=self.candidates,
             allowed=state.canvas.allowed,
             drawing=self._drawing(),
+            given=state.canvas.given,
         )
         one, other = laws.draw(noise.rows(row).chains(Sampling.EXTRA, state.step))
         told = laws.log_q.flatten(1).gather(1, laws.cell(one, other)[:, None])[:, 0].to(log_prob)

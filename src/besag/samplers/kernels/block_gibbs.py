@@ -121,8 +121,10 @@ class BlockGibbs(Kernel):
 
     def _draw(self, engine: Engine, noise: Noise, state: State, shown: Tensor, row: Tensor, place: Tensor) -> Tensor:
         uniform = noise.asks(Sampling.DRAW, state.step, row, place)
-        drawing = Drawing(self.temperature, self.top_k, self.top_p)
-        return draw(engine, shown, row, place, uniform, drawing=drawing, allowed=state.canvas.allowed).token
+        drawing, canvas = Drawing(self.temperature, self.top_k, self.top_p), state.canvas
+        return draw(
+            engine, shown, row, place, uniform, drawing=drawing, allowed=canvas.allowed, given=canvas.given
+        ).token
 
     def _paired(self, engine: Engine, noise: Noise, state: State, block: Tensor) -> Moved:
         laws, pair = self._propose(engine, noise, state, block)
@@ -161,6 +163,7 @@ class BlockGibbs(Kernel):
             candidates=self.candidates,
             allowed=state.canvas.allowed,
             drawing=Drawing(self.temperature, self.top_k, self.top_p),
+            given=state.canvas.given,
         )
         return laws, torch.stack(laws.draw(noise.asks(Sampling.DRAW, state.step, row, first)), 1)
 

@@ -69,10 +69,10 @@ def fill(
     if alone:
         every = torch.arange(len(row))
         mask = torch.tensor(state.canvas.mask_id, device=device)
-        sequences, sequence = shown[at[0]].index_put((every.to(device), at[1]), mask), every
+        sequences, sequence, given = shown[at[0]].index_put((every.to(device), at[1]), mask), every, row
     else:
         asked = asks.any(1)  # (C,)
-        sequences, sequence = shown[asked.to(device)], (asked.cumsum(0) - 1)[row]
+        sequences, sequence, given = shown[asked.to(device)], (asked.cumsum(0) - 1)[row], asked
     drawn = draw(
         engine,
         sequences,
@@ -82,6 +82,7 @@ def fill(
         drawing=how,
         allowed=state.canvas.allowed,
         want=(MEASURES[measure],) if measure else (),
+        given=state.canvas.given_to(given),
     )
 
     def spread(values: Tensor) -> Tensor:
@@ -121,7 +122,8 @@ def drawn_at(
     among = asked.cumsum(0) - 1  # (C,) of each chain that is asked about, its number among them
     uniform = noise.asks(Sampling.DRAW, step, row, place)
     shown = ids[asked.to(ids.device)] if not bool(asked.all()) else ids
-    drawn = draw(engine, shown, among[row], place, uniform, drawing=drawing, allowed=canvas.allowed)
+    given = canvas.given_to(asked)
+    drawn = draw(engine, shown, among[row], place, uniform, drawing=drawing, allowed=canvas.allowed, given=given)
     at = row.to(ids.device), place.to(ids.device)
     log_prob = torch.zeros(ids.shape, dtype=drawn.log_prob.dtype, device=ids.device)
     return ids.index_put(at, drawn.token), log_prob.index_put(at, drawn.log_prob)

@@ -69,7 +69,8 @@ def energies(engine: Engine, canvas: Canvas, ids: Tensor, places: Tensor, energy
     copies = ids[at[0]].index_put((number.to(ids.device), at[1]), mask)  # (M, L)
     total = torch.zeros(len(ids), dtype=torch.float64)
     if len(row):
-        kept = answered(engine, Questions(copies, number, place, target=ids[at]), _Term(energy))
+        questions = Questions(copies, number, place, target=ids[at], given=canvas.given_to(row))
+        kept = answered(engine, questions, _Term(energy))
         total = total.index_add(0, row, -kept["term"].cpu().double())
     return torch.where(forbidden(canvas, ids).cpu(), torch.inf, total)
 

@@ -66,7 +66,7 @@ class Gibbs(Kernel):
         at = send(row, state.ids.device), send(place, state.ids.device)
         shown = state.ids.index_put(at, state.ids.new_full((), canvas.mask_id))
         drawing = Drawing(self.temperature, self.top_k, self.top_p)
-        drawn = draw(engine, shown, row, place, uniform, drawing=drawing, allowed=canvas.allowed)
+        drawn = draw(engine, shown, row, place, uniform, drawing=drawing, allowed=canvas.allowed, given=canvas.given)
         ids = state.ids.index_put(at, drawn.token)
         info = Info(changes(state.ids, ids), torch.ones(len(ids), dtype=torch.long))
         return state._replace(ids=ids, step=state.step + 1), info

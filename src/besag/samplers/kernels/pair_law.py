@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from besag.checks import whole_number
-from besag.conditionals.contract import Questions
+from besag.conditionals.contract import Given, Questions
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.joints.small_tables import arnold_gokhale
@@ -75,10 +75,11 @@ def pair_laws(
     candidates: int = 20,
     allowed: Tensor | None = None,
     drawing: Drawing = Drawing(),  # noqa: B008
+    given: Given | None = None,
 ) -> PairLaws:
     """The laws of places first[n] and second[n] of sequence row[n] of ids (S, L), both hidden, the rest as it stands.
 
-    `allowed` is the canvas's. The answers are where the network is, in float64.
+    `allowed` and `given`, of the S sequences, are the canvas's. The answers are where the network is, in float64.
     """
     whole_number(candidates, "candidates", right="a place needs at least 1 token that may stand there")
     if bool((first == second).any()):
@@ -88,13 +89,14 @@ def pair_laws(
     pairs, k = len(row), min(candidates, most)
     place = torch.stack([first.to(device), second.to(device)], 1)  # (N, 2)
     hide = ids.to(device)[row.to(device)].scatter(1, place, _mask(engine))  # (N, L)
+    given = None if given is None else given.rows(row)
     if not pairs:
         nobody, nothing = place.new_empty(0, k), torch.empty(0, k, k, dtype=torch.float64, device=_home(device))
         return PairLaws(nobody, nobody, nothing, nothing[:, 0, 0], 2 * k + 1, nothing)
-    tokens, alone = _candidates(engine, hide, place, k, allowed, drawing)  # (N, 2, k) each
+    tokens, alone = _candidates(engine, hide, place, k, allowed, drawing, given)  # (N, 2, k) each
     absent = alone == -torch.inf
     tokens = torch.where(absent.to(device), tokens[..., :1], tokens)  # an exact law cannot be shown the impossible
-    whole, cut = _given(engine, hide, place, tokens, allowed, drawing)
+    whole, cut = _given(engine, hide, place, tokens, allowed, drawing, given)
     copies = 1 + absent.sum(2, keepdim=True)  # (N, 2, 1) of the likeliest candidate
     share = torch.zeros_like(alone)
     share[..., :1] = -copies.double().log()
@@ -119,18 +121,31 @@ def pair_laws(
 
 
 def _candidates(
-    engine: Engine, hide: Tensor, place: Tensor, k: int, allowed: Tensor | None, drawing: Drawing
+    engine: Engine,
+    hide: Tensor,
+    place: Tensor,
+    k: int,
+    allowed: Tensor | None,
+    drawing: Drawing,
+    given: Given | None,
 ) -> tuple[Tensor, Tensor]:
     """(N, 2, k) the likeliest tokens of both places, both hidden, likeliest first, and their log-probabilities."""
     row = torch.arange(len(place)).repeat_interleave(2)
-    kept = answered(engine, Questions(hide, row, place.flatten()), _Look("law", drawing, place.flatten(), allowed, k))
+    questions = Questions(hide, row, place.flatten(), given=given)
+    kept = answered(engine, questions, _Look("law", drawing, place.flatten(), allowed, k))
     engine.check()  # of a law that is none the likeliest tokens may be such as the network does not know
     tokens, law = (kept[name].view(-1, 2, kept[name].shape[1]) for name in ("tokens", "law"))
     return tokens, law.to(_home(law.device)).double()
 
 
 def _given(
-    engine: Engine, hide: Tensor, place: Tensor, tokens: Tensor, allowed: Tensor | None, drawing: Drawing
+    engine: Engine,
+    hide: Tensor,
+    place: Tensor,
+    tokens: Tensor,
+    allowed: Tensor | None,
+    drawing: Drawing,
+    given: Given | None,
 ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """log p(first = x | second = y) and log p(second = y | first = x), (N, k, k) both [x, y]: uncut, and as drawn."""
     pairs, k = tokens.shape[0], tokens.shape[2]
@@ -140,7 +155,9 @@ def _given(
     asked = place[:, :, None].expand(-1, -1, k).flatten()  # (N·2k,)
     wanted = tokens[:, :, None].expand(-1, -1, k, -1).reshape(-1, k)  # (N·2k, k) the candidates of the place asked
     uncut = replace(drawing, top_k=None, top_p=None)
-    questions = Questions(sequences.flatten(0, 2), torch.arange(len(asked)), asked, wanted)
+    each = torch.arange(len(asked))
+    source = None if given is None else given.rows(each // (2 * k))
+    questions = Questions(sequences.flatten(0, 2), each, asked, wanted, given=source)
     looks = [_Look("whole", uncut, asked, allowed), _Look("cut", drawing, asked, allowed)]
     kept = answered(engine, questions, looks[: 1 if drawing == uncut else 2])
     found = []

@@ -105,7 +105,8 @@ def fill(engine: Engine, noise: Noise, canvas: Canvas, drawing: Drawing) -> tupl
         row, place = (empty & (number == turn)).nonzero(as_tuple=True)
         at, uniform = (row.to(ids.device), place.to(ids.device)), noise.asks(Sampling.START, 0, row, place)
         asked = torch.arange(len(row))
-        drawn = draw(engine, ids[at[0]], asked, place, uniform, drawing=drawing, allowed=canvas.allowed)
+        given = canvas.given_to(row)
+        drawn = draw(engine, ids[at[0]], asked, place, uniform, drawing=drawing, allowed=canvas.allowed, given=given)
         ids = ids.index_put(at, drawn.token)
         log_prob[row, place] = drawn.log_prob.cpu().double()
     return ids, log_prob, empty.sum(1)
@@ -128,7 +129,7 @@ def propose(
     shown = ids.index_put(at, torch.tensor(canvas.mask_id, device=ids.device))
     uniform = noise.asks(Sampling.DRAW, step, row, place)
     reduction = _Propose(proposals.drawing, energy, place, uniform, canvas.allowed, None if heat is None else heat[row])
-    kept = answered(engine, Questions(shown, row, place, target=ids[at]), reduction)
+    kept = answered(engine, Questions(shown, row, place, target=ids[at], given=canvas.given), reduction)
     there, back, own = (
         torch.zeros(len(ids), dtype=torch.float64).index_add(0, row, kept[name].cpu().double())
         for name in ("there", "back", "own")

@@ -103,6 +103,7 @@ class SemiAr(Kernel):
                 uniform[these],
                 drawing=drawing,
                 allowed=allowed if allowed is None or allowed.ndim == 1 else allowed[seen],
+                given=canvas.given_to(rows[these]),
             )
             ids[rows[these].to(ids.device), place[these].to(ids.device)] = drawn.token
             log_prob = log_prob.to(drawn.log_prob).index_put((rows[these].to(ids.device),), drawn.log_prob)

@@ -28,7 +28,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from besag.conditionals.contract import Questions
+from besag.conditionals.contract import Given, Questions, takes_source
 from besag.engine import Engine
 from besag.errors import BesagError, nearest, quoted
 from besag.reductions import Chunk
@@ -67,11 +67,12 @@ def change(
     uniform: Tensor | None = None,
     drawing: Drawing = Drawing(),  # noqa: B008
     allowed: Tensor | None = None,
+    given: Given | None = None,
 ) -> Dependence:
     """Of ids (C, L), among the places of hides (C, L), which hold the mask.
 
     Each place is revealed with its likeliest token, or with one drawn at `uniform` (C, L). Other hidden places stay
-    hidden and are not asked about, so few places cost few passes.
+    hidden and are not asked about, so few places cost few passes. `given` is the source of each chain, (C,).
     """
     if measure not in MEASURES:
         raise BesagError(f"measure={measure!r}: give 'kl' or 'tv'.{nearest(str(measure), MEASURES)}")
@@ -86,9 +87,11 @@ def change(
         here = asked[chains]  # (c, L)
         row, place = here.nonzero(as_tuple=True)  # (M,) places revealed, sorted by chain
         noise = None if uniform is None else uniform[chains[row], place]
+        source = [None if given is None else given.rows(which) for which in (chains, chains[row])]
         before = draw(
-            engine, ids[chains.to(device)], row, place, noise, drawing=drawing, allowed=allowed, want=("row",)
-        )
+            engine, ids[chains.to(device)], row, place, noise, drawing=drawing, allowed=allowed, want=("row",),
+            given=source[0],
+        )  # fmt: skip
         assert before.row is not None
         at = torch.arange(len(place), device=device), place.to(device)
         revealed = ids[chains[row].to(device)].index_put(at, before.token)  # (M, L) a copy of the chain for each
@@ -96,7 +99,8 @@ def change(
         pair = here[:, :, None] & here[:, None] & ~torch.eye(length, dtype=torch.bool)
         row, first, second = pair.nonzero(as_tuple=True)  # (P,) each, sorted by chain and first place
         looks = _Moved(measure, drawing, second, allowed, sequence[row, second], before.row)
-        moved = answered(engine, Questions(revealed, sequence[row, first], second), looks)["moved"]
+        questions = Questions(revealed, sequence[row, first], second, given=source[1])
+        moved = answered(engine, questions, looks)["moved"]
         index = chains[row].to(device), first.to(device), second.to(device)
         strength.index_put_(index, moved.to(strength.dtype))
     return Dependence((strength + strength.mT) / 2, (number + 1) * (number > 1))
@@ -110,12 +114,15 @@ def information(
     candidates: int = 20,
     drawing: Drawing = Drawing(),  # noqa: B008
     allowed: Tensor | None = None,
+    given: Given | None = None,
 ) -> Dependence:
-    """Of all pairs of the places of hides (C, L), which hold the mask in ids (C, L)."""
+    """Of all pairs of the places of hides (C, L), which hold the mask in ids (C, L); `given` as in `change`."""
     count, length = ids.shape
     asked = hides.cpu()
     row, first, second = (asked[:, :, None] & asked[:, None]).triu(1).nonzero(as_tuple=True)  # (N,) each
-    laws = pair_laws(engine, ids, row, first, second, candidates=candidates, allowed=allowed, drawing=drawing)
+    laws = pair_laws(
+        engine, ids, row, first, second, candidates=candidates, allowed=allowed, drawing=drawing, given=given
+    )
     nats = laws.mutual_information().to(ids.device, _precision(engine))
     strength = nats.new_zeros(count, length, length)
     index = (row.to(ids.device), first.to(ids.device), second.to(ids.device))
@@ -150,6 +157,8 @@ _NO_ATTENTIONS = (
 def _with_attentions(engine: Engine) -> Any:
     conditionals = engine.conditionals
     network = getattr(conditionals, "model", None)
+    if takes_source(conditionals):
+        raise BesagError(f"{conditionals.name!r} attends to its source too: take another signal than its attention")
     config = getattr(network, "config", None)
     if getattr(config, "_attn_implementation", None) != "eager":
         raise BesagError(_NO_ATTENTIONS.format(conditionals.name, type(network or conditionals).__name__))

@@ -132,7 +132,8 @@ class Spindle(Kernel):
             uniform=noise.asks(Sampling.DRAW, 0, row, place),
         )  # fmt: skip
         shown = state.ids[busy.to(state.ids.device)]
-        kept = answered(engine, Questions(shown, (busy.cumsum(0) - 1)[row], place), jump)
+        questions = Questions(shown, (busy.cumsum(0) - 1)[row], place, given=state.canvas.given_to(busy))
+        kept = answered(engine, questions, jump)
         at = torch.full_like(state.threshold, self.grid, dtype=torch.long).index_put((row, place), kept["at"].cpu())
         mean = torch.zeros_like(state.threshold).index_put((row, place), kept["mean"].cpu().double())
         made = at.amin(1).where(busy, state.made)  # (C,)

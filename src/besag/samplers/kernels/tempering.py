@@ -133,9 +133,7 @@ class Tempering(Kernel):
 
     def _ladder(self, canvas: Canvas) -> Canvas:
         """(C·K, L) K rungs for each chain, one after the other."""
-        return canvas._replace(
-            ids=canvas.ids.repeat_interleave(self.rungs, 0), free=canvas.free.repeat_interleave(self.rungs, 0)
-        )
+        return canvas.rows(torch.arange(len(canvas.ids), device=canvas.ids.device).repeat_interleave(self.rungs))
 
     def _noise(self, noise: Noise) -> Noise:
         return noise._replace(chain=(noise.chain[:, None] * self.rungs + torch.arange(self.rungs)).view(-1))
