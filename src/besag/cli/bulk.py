@@ -281,7 +281,9 @@ class Setup:
         self.block = BLOCK[device.partition(":")[0]]
         self.load: dict[str, Any] = {**asdict(model), "device": device}
         around = columns or {}
-        self.layout = rows.layout(keep=True)._replace(prefix=around.get("prefix"), suffix=around.get("suffix"))
+        self.layout = rows.layout(keep=True)._replace(
+            prefix=around.get("prefix"), suffix=around.get("suffix"), sources=around.get("sources")
+        )
 
     def through(self, files: list[str], name: str, verb: Verb) -> int:
         """All of a job, or its plan."""
