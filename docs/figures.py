@@ -273,6 +273,34 @@ def decoding(_: besag.LanguageModel) -> None:
     save("decoding")
 
 
+LAB = {  # the experiment and the figure of it that a page shows
+    "lab-masking-more": ("masking_more", "both losses"),
+    "lab-efficiency": ("efficiency_curves", "block loss, θ = couplings and fields"),
+    "lab-best-masks": ("best_masks", "blocks"),
+}
+
+
+def lab(lm: besag.LanguageModel) -> None:
+    """docs/lab/: figures of the training side, exact."""
+    from besag.lab.experiment import experiment
+
+    for name, (called, figure) in LAB.items():
+        experiment(called).run().plot(figure=figure)
+        save(name)
+
+
+def lab_trained(lm: besag.LanguageModel) -> None:
+    """docs/lab/trained.md: networks trained on exact systems; minutes."""
+    from besag.lab.experiment import experiment
+
+    rates = experiment("trained_rates").run()
+    for figure in ("one hidden", "any number hidden"):
+        rates.plot(figure=figure)
+        save(f"lab-trained-{figure.split()[0].lower()}")
+    experiment("trained_laws").run().plot()
+    save("lab-trained-laws")
+
+
 def minus(value: float) -> str:
     return f"{value:.1f}".replace("-", "−")
 
@@ -287,7 +315,7 @@ def save(name: str, **options: str) -> None:
 
 FIGURES = (
     pair, coloured, garden_path, pieces, orders, lengths, sums,
-    joint, heatmap, casino, rectangles, dependence, decoding,
+    joint, heatmap, casino, rectangles, dependence, decoding, lab, lab_trained,
     *([epistasis] if "BESAG_ANTIBERTY" in os.environ else []),
 )  # fmt: skip
 

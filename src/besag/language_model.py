@@ -178,7 +178,7 @@ class LanguageModel:
         base: str | float = "e",
         rank: bool = False,
         entropy: bool = False,
-        lengths: LengthModel | None = None,
+        lengths: LengthModel | Literal["predicted"] | None = None,
         strict: bool = False,
         sources: Contexts | None = None,
         **options: Any,
@@ -198,7 +198,7 @@ class LanguageModel:
             rank: also keep each token's rank among all tokens; 1 is the model's first choice.
             entropy: also keep the entropy at each place.
             lengths: adds log p(n) to a method that is normalised at a fixed length, so that texts of different lengths
-                compare as probabilities.
+                compare as probabilities; "predicted": the log p(n | source) of a translator that predicts lengths.
             strict: raise where a text cannot be scored. Otherwise its `status` says why, and it has no total.
             sources: what each text is given, of a model that answers about texts given sources: one for all, or one for
                 each, of a stream as a stream. `given` says it once for all verbs.

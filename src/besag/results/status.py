@@ -48,6 +48,8 @@ class Status(StrEnum):
     UNSURE = "unsure", "there is too little to go by, so the numbers should not be relied on"
     NEVER_MIXES = "never mixes", "the chain does not come to one law, so it has no mixing time"
 
+    REFUTED = "refuted", "what was claimed does not hold in these numbers"
+
     # of a search
     SOLVED = "solved", "as many solutions as were wanted"
     ALL = "all", "fewer solutions than wanted, and these are all there are"
