@@ -14,6 +14,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "a method that needs a model with a scorer, scored where one is made",
         ("scores/maskless.py",),
     ),
+    ("bulk/test_job.py", "a job is begun, worked on and told of together", ("bulk/journal.py", "bulk/running.py")),
     # ---- one contract, one test
     (
         "scores/test_conformance.py",
