@@ -95,7 +95,7 @@ def parquet_rows(
     path: str, only: Sequence[str] | None = None, lenient: bool = False, within: range | None = None, file: Any = None
 ) -> Iterator[Row]:
     """All rows, or those `within`, counted from 0; from an open `file` where the path is one that only others open."""
-    pyarrow, parquet = require("pyarrow", extra="bulk"), require("pyarrow.parquet", extra="bulk")
+    pyarrow, parquet = require("pyarrow", extra="parquet"), require("pyarrow.parquet", extra="parquet")
     if file is None:
         opened(path).close()  # which knows what to say of a file that is not there
     number = 0
