@@ -273,6 +273,52 @@ def decoding(_: besag.LanguageModel) -> None:
     save("decoding")
 
 
+LAB = {  # the experiment and the figure of it that a page shows
+    "lab-masking-more": ("masking_more", "both losses"),
+    "lab-efficiency": ("efficiency_curves", "block loss, θ = couplings and fields"),
+    "lab-best-masks": ("best_masks", "blocks"),
+}
+
+
+def lab(lm: besag.LanguageModel) -> None:
+    """docs/lab/: figures of the training side, exact."""
+    from besag.lab.experiment import experiment
+
+    for name, (called, figure) in LAB.items():
+        experiment(called).run().plot(figure=figure)
+        save(name)
+
+
+def lab_trained(lm: besag.LanguageModel) -> None:
+    """docs/lab/trained.md: networks trained on exact systems; minutes."""
+    from besag.lab.experiment import experiment
+
+    rates = experiment("trained_rates").run()
+    for figure in ("one hidden", "any number hidden"):
+        rates.plot(figure=figure)
+        save(f"lab-trained-{figure.split()[0].lower()}")
+    experiment("trained_laws").run().plot()
+    save("lab-trained-laws")
+
+
+LAB_JOINTS = {
+    "lab-joints-logits": ("joints_under_noise", "nearest, logits"),
+    "lab-joints-counts": ("joints_under_noise", "nearest, counts"),
+    "lab-heads": ("one_pass_heads", "components"),
+    "lab-modes": ("escape_from_modes", "passes"),
+}
+
+
+def lab_joints(lm: besag.LanguageModel) -> None:
+    """docs/lab/: joints, heads and modes; minutes."""
+    from besag.lab.experiment import experiment
+
+    found = {called: experiment(called).run() for called, _ in LAB_JOINTS.values()}
+    for name, (called, figure) in LAB_JOINTS.items():
+        found[called].plot(figure=figure)
+        save(name)
+
+
 def minus(value: float) -> str:
     return f"{value:.1f}".replace("-", "−")
 
@@ -287,7 +333,8 @@ def save(name: str, **options: str) -> None:
 
 FIGURES = (
     pair, coloured, garden_path, pieces, orders, lengths, sums,
-    joint, heatmap, casino, rectangles, dependence, decoding,
+    joint, heatmap, casino, rectangles, dependence, decoding, lab, lab_trained,
+    lab_joints,
     *([epistasis] if "BESAG_ANTIBERTY" in os.environ else []),
 )  # fmt: skip
 

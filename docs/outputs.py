@@ -56,9 +56,11 @@ def embedded() -> Any:
 def stage() -> Iterator[None]:
     """The repository's root as the working folder, a terminal of fixed width, and one embedded model for everybody."""
     import besag
-    import besag.evaluation.suites  # before a page adds to them
+    import besag.evaluation.suites
+    import besag.lab.experiments  # before a page adds to them
     from besag.evaluation.suite import SUITES
     from besag.joints import CONSTRUCTIONS
+    from besag.lab.experiment import EXPERIMENTS
     from besag.samplers import KERNELS
     from besag.scores import METHODS
 
@@ -69,7 +71,7 @@ def stage() -> Iterator[None]:
 
     with ExitStack() as stack:
         stack.enter_context(chdir(ROOT))
-        for table in (METHODS, CONSTRUCTIONS, KERNELS, SUITES):  # what a page registers is gone when it is over
+        for table in (METHODS, CONSTRUCTIONS, KERNELS, SUITES, EXPERIMENTS):  # what a page registers is gone after it
             stack.enter_context(mock.patch.dict(table))
             stack.enter_context(mock.patch.dict(table.aliases))
         stack.enter_context(mock.patch.dict(os.environ, TERMINAL))

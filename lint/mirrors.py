@@ -14,6 +14,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "a method that needs a model with a scorer, scored where one is made",
         ("scores/maskless.py",),
     ),
+    ("bulk/test_job.py", "a job is begun, worked on and told of together", ("bulk/journal.py", "bulk/running.py")),
     # ---- one contract, one test
     (
         "scores/test_conformance.py",
@@ -37,6 +38,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "joints/ag.py",
             "joints/hcb.py",
             "joints/law.py",
+            "joints/loglinear.py",
             "joints/mlm.py",
             "joints/mrf.py",
             "joints/mrf_local.py",
@@ -130,7 +132,8 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("files/test_writing.py", "rows are encoded, and appended", ("files/appending.py", "files/encoding.py")),
     ("fills/test_fill.py", "a beam is one way to fill", ("fills/beam.py",)),
     ("joints/test_block.py", "the joint of a block, asked for, made and shown", (
-        "joints/block_ag.py", "joints/block_asking.py", "joints/block_show.py", "joints/fillings.py",
+        "joints/block_ag.py", "joints/block_asking.py", "joints/block_loglinear.py", "joints/block_show.py",
+        "joints/fillings.py",
     )),
     ("joints/test_comparison.py", "distances between joints", ("joints/metrics.py",)),
     ("joints/test_kernels.py", "the fused passes and the tiles they run over", ("joints/tiles.py",)),
@@ -142,6 +145,24 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     )),
     ("rescoring/test_rescore.py", "lists that are rescored are judged and shown", (
         "rescoring/judging.py", "rescoring/result.py",
+    )),
+    ("lab/experiments/test_dictionary.py", "the experiments of the sampling side, each run once", (
+        "lab/experiments/beyond.py", "lab/experiments/clique_masks.py", "lab/experiments/closed_forms.py",
+        "lab/experiments/entropy.py", "lab/experiments/parallel_pass.py", "lab/experiments/passes.py",
+        "lab/experiments/slow_both.py", "lab/experiments/star_order.py", "lab/experiments/stutter.py",
+    )),
+    ("lab/experiments/test_masking_more.py", "the experiments of the training side, each run once", (
+        "lab/experiments/best_masks.py", "lab/experiments/efficiency_curves.py", "lab/experiments/finite_sample.py",
+        "lab/experiments/looking_masks.py",
+        "lab/experiments/simulated_estimators.py",
+    )),
+    ("lab/experiments/test_trained_rates.py", "what trained networks are compared by", (
+        "lab/experiments/trained_laws.py",
+    )),
+    ("lab/learning/test_information.py", "what the losses are made of, against loops", ("lab/learning/gradients.py",)),
+    ("lab/systems/test_system.py", "every system is held to its definition, one row each", (
+        "lab/systems/graphs.py", "lab/systems/markov.py", "lab/systems/mixture.py", "lab/systems/pairwise.py",
+        "lab/systems/random.py",
     )),
     ("results/test_conformance.py", "the contract of all results", ("results/result.py",)),
     ("masks/test_pmi_vocabulary.py", "a vocabulary is counted over a corpus", ("masks/corpus.py", "masks/counting.py")),
@@ -169,6 +190,9 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "training/network/attention.py", "training/network/batch.py",
     )),
     ("training/objectives/test_mae.py", "the decoder that it throws away", ("training/network/decoder.py",)),
+    ("translation/test_learning.py", "a translator is trained end to end, and watched", (
+        "evaluation/translating.py", "training/run/text.py",
+    )),
     ("training/objectives/test_mlm.py", "the contract, in its shortest objective", (
         "training/objectives/objective.py",
     )),
@@ -191,6 +215,7 @@ WHOLE: dict[str, str] = {  # tests of no one file
     "cli/test_resume.py": "a scored file that goes on after a kill, byte for byte",
     "constraints/test_networks.py": "constraints on networks and under kernels",
     "fuzz/test_fuzz.py": "hostile inputs of all commands and of everything public",
+    "lab/test_names.py": "what is public of the lab",
     "results/test_conformance.py": "the contract of all results",
     "samplers/test_hostile.py": "whatever is said of the options of verbs that write or diagnose",
     "service/test_hostile.py": "whatever is said in the body of a request",

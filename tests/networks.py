@@ -13,7 +13,13 @@ from typing import Any
 import torch
 from tests import tokenizers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoModelForMaskedLM, PreTrainedTokenizerFast
+from transformers import (
+    CONFIG_MAPPING,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
+    PreTrainedTokenizerFast,
+)
 
 import besag.family  # noqa: F401 - known to transformers from here on
 from besag.conditionals.transformer import Transformer
@@ -123,3 +129,31 @@ class Given(Transformer):
     def encode(self, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         self.encoded.append(ids.tolist())
         return self.encoder(ids, attention_mask=torch.ones_like(ids) if mask is None else mask).last_hidden_state
+
+
+# ---- encoder-decoders
+
+DECODER_FAMILIES = ("bart", "marian", "t5")
+LAYERS = {
+    "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_position_embeddings": 40, "init_std": 0.5,
+    "forced_eos_token_id": None,
+}  # fmt: skip
+T5_LAYERS = {
+    "d_model": 32, "num_layers": 2, "num_decoder_layers": 2, "num_heads": 2, "d_kv": 16, "d_ff": 48,
+    "max_position_embeddings": 40, "initializer_factor": 3.0,
+}  # fmt: skip
+
+
+def tiny_decoder(family: str, words: Vocabulary | None = None, seed: int = 0, **changes: Any) -> Any:
+    """A random encoder-decoder of two layers each, its decoder from the left; by default for the words of "bert"."""
+    words = vocabulary("bert") if words is None else words
+    known = words.tokenizer
+    ids = {
+        "vocab_size": words.size, "pad_token_id": words.pad_id, "bos_token_id": known.cls_token_id,
+        "eos_token_id": known.sep_token_id, "decoder_start_token_id": known.cls_token_id,
+    }  # fmt: skip
+    config = CONFIG_MAPPING[family](**{**(T5_LAYERS if family == "t5" else LAYERS), **ids, **changes})
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return AutoModelForSeq2SeqLM.from_config(config).eval()

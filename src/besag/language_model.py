@@ -178,7 +178,7 @@ class LanguageModel:
         base: str | float = "e",
         rank: bool = False,
         entropy: bool = False,
-        lengths: LengthModel | None = None,
+        lengths: LengthModel | Literal["predicted"] | None = None,
         strict: bool = False,
         sources: Contexts | None = None,
         **options: Any,
@@ -198,7 +198,7 @@ class LanguageModel:
             rank: also keep each token's rank among all tokens; 1 is the model's first choice.
             entropy: also keep the entropy at each place.
             lengths: adds log p(n) to a method that is normalised at a fixed length, so that texts of different lengths
-                compare as probabilities.
+                compare as probabilities; "predicted": the log p(n | source) of a translator that predicts lengths.
             strict: raise where a text cannot be scored. Otherwise its `status` says why, and it has no total.
             sources: what each text is given, of a model that answers about texts given sources: one for all, or one for
                 each, of a stream as a stream. `given` says it once for all verbs.
@@ -362,8 +362,8 @@ class LanguageModel:
             text: with masks, or with tokens of its own.
             positions: the places, where they are not the masks: token numbers (special tokens counted), words, or spans
                 of characters.
-            method: a construction ("ag", "mlm", "order", "mrf", "mrf_local", "hcb", "stationary"); more than two places
-                know "ag" only.
+            method: a construction ("ag", "mlm", "order", "mrf", "mrf_local", "hcb", "loglinear", "stationary"); more
+                than two places know "ag" and "loglinear".
             outcomes: "text", or "all" to let special tokens stand there, too.
             candidates: how many of the likeliest tokens may stand at a place, "all", or a list of words (or token ids)
                 for each place. "auto" takes all where that is cheap, else the likeliest few hundred.

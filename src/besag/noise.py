@@ -117,6 +117,7 @@ class Training(IntEnum):
     ATTENTION_GUIDED = 39
     PMI_TURN = 40
     PMI_OVERLAP = 41
+    SPACED = 42
     # objectives
     MDLM_TIME = 64
     MDLM_HIDE = 65
@@ -136,6 +137,8 @@ class Training(IntEnum):
     LATE_MASK_SHARE = 83
     ELECTRA_DRAW = 84
     ELECTRA_WEIGHTS = 85
+    GLANCE_SHOWN = 86
+    CORRECT_SHOWN = 87
     COMPATIBLE = 144  # which passages pay
     COMPATIBLE_PAIR = 145
     COMPATIBLE_TOKEN = 146

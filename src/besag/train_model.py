@@ -71,7 +71,10 @@ def train(
 def evaluation_of(built: Any) -> Any:
     """What evaluates during the run, made once everything else is."""
     from besag.evaluation.monitor import Monitor
+    from besag.evaluation.translating import TranslationMonitor
 
+    if built.recipe.model.decoder != "none":
+        return TranslationMonitor(built)
     return Monitor(built.recipe, built.vocabulary, built.valid, purpose=built.objective.purpose)
 
 

@@ -222,10 +222,10 @@ def test_a_classifier_is_refused(tmp_path):
     assert "It was saved from a BertForSequenceClassification." in refusal(tmp_path)
 
 
-def test_an_encoder_decoder_is_refused(tmp_path):
-    T5Config(architectures=["T5ForConditionalGeneration"]).save_pretrained(tmp_path)
+def test_an_encoder_decoder_without_a_head_is_refused(tmp_path):
+    T5Config(architectures=["T5ForSequenceClassification"]).save_pretrained(tmp_path)
     message = refusal(tmp_path)
-    assert "(T5ForConditionalGeneration) cannot be used: it is an encoder-decoder" in message
+    assert "(T5ForSequenceClassification) cannot be used: it is an encoder-decoder without a head" in message
     assert describe(tmp_path)["kind"] == "neither"
 
 

@@ -7,7 +7,6 @@ import pytest
 import torch
 from tests.laws import Counting
 from tests.networks import tiny, vocabulary
-from tests.samplers.exact import follows, number, run
 
 from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
@@ -15,6 +14,7 @@ from besag.constraints import Forbidden, Length, Pattern, Predicate, Required, W
 from besag.constraints.page import words
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.lab.oracles import follows, number, run
 from besag.samplers.kernel import Noise, kernel
 from besag.samplers.sheet import blank, template
 

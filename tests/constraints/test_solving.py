@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.constraints.small import SYMBOLS, constraints, demanded, law, texts
 from tests.laws import Arbitrary, Counting
-from tests.samplers.exact import Incompatible, conditional, follows, number, sequences
 
 from besag.conditionals.table import Table
 from besag.constraints import Forbidden, Length, Pattern, Predicate, Required, Word, solve
 from besag.constraints.search import luby
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.lab.oracles import Incompatible, conditional, follows, number, sequences
 
 TEMPLATES = ["[MASK]", "[MASK] [MASK]", "[MASK] [MASK] [MASK]", "a [MASK] [MASK]", "[MASK] b. [MASK]", "- [MASK] ab"]
 

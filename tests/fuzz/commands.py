@@ -148,6 +148,8 @@ def _values(command: Command, one: Parameter) -> Values:
             "law": ("mask",),
         }
         return Values([entry.name for entry in entries() if entry.kind in kinds[one.name]], [*NAMES, *HOSTILE_TEXTS])
+    if command.path[0] == "lab" and one.name == "names":  # others take seconds each
+        return Values(["stutter", "star_order"], HOSTILE_TEXTS)
     if one.name == "set_":
         return Values(TRAINING[:2], TRAINING) if command.path[0] == "train" else Values(SETTINGS, HOSTILE_TEXTS)
     if one.name == "text" and one.several:

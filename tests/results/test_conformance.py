@@ -34,6 +34,9 @@ from besag.evaluation.compare import compare
 from besag.evaluation.minimal_pairs import minimal_pairs
 from besag.evaluation.overlap import overlap
 from besag.joints import construction
+from besag.lab import chain, ising
+from besag.lab.dictionary import dictionary
+from besag.lab.finding import Drawing, Finding
 from besag.rescoring.lists import Hypothesis, NBest
 from besag.rescoring.rescore import rescore
 from besag.results.result import Presented, Result
@@ -85,6 +88,7 @@ def hypotheses(last: str = "b b b") -> list[NBest]:
 
 
 MATRIX = np.array([[0.5, 0.5], [0.25, 0.75]])
+CURVE = {"one": Drawing("a curve", lambda ax: ax.plot([0, 1], label="a"))}
 LOG_Z = LogZ(-1.0, -2.0, 0.0, 0.5, 3.0, 8, 1, "norm", 1.0, 0.95)
 MAKERS: dict[str, Callable[[], Any]] = {
     "a score": lambda: lm().score(TEXT, "pll", rank=True, entropy=True),
@@ -131,6 +135,9 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "a rescoring with a gap": lambda: rescore(lm(), hypotheses(""), tune=True),
     "an evaluation": lambda: besag.evaluate(lm(), "minimal_pairs", data=pairs_of(TEXT, "b b b", f"{BAD} b b", "")),
     "compared evaluations": lambda: compare([made("an evaluation")], [made("an evaluation")])[0],
+    "a finding": lambda: Finding(f"{BAD} was shown", {"so": True}, {BAD: [{"x": 1.0, "of": BAD}]}, figures=CURVE),
+    "a claim refuted": lambda: Finding("shown", {f"not {BAD}": False}, {"numbers": [{"x": 1.0}]}, figures=CURVE),
+    "a dictionary": lambda: dictionary(ising(chain(3), 0.5)),
     "an overlap": lambda: overlap([(f"one two three four {BAD}", BAD)], [f"{BAD} one two three four", "two"]),
 }  # fmt: skip
 
@@ -143,6 +150,7 @@ WARNINGS = {  # what a reader is told
     Status.UNSURE: "do not agree|few|cannot be judged|nothing can be said|not yet|more than",
     Status.UNSATISFIABLE: "no text satisfies",
     Status.MISREAD: "READS AS OTHER TOKENS",
+    Status.REFUTED: "DOES NOT HOLD: not",
     Status.NEVER_MIXES: "it never mixes: several laws stay",
 }
 

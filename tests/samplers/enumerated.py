@@ -11,10 +11,10 @@ from itertools import combinations, pairwise, product
 import numpy as np
 import pytest
 import torch
-from tests.samplers.exact import conditional, number, sequences
 
 from besag.conditionals.contract import Conditionals, Questions
 from besag.conditionals.table import Table
+from besag.lab.oracles import conditional, number, sequences
 from besag.samplers.kernels.schedules import SCHEDULES, shown
 
 # ---- texts in which some places are masked

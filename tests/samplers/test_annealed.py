@@ -5,7 +5,6 @@ import pytest
 import torch
 from tests import networks
 from tests.laws import Counting
-from tests.samplers.exact import Incompatible, blank, conditional, sequences
 from tests.samplers.kernels.test_energy import energy_of
 
 import besag
@@ -13,6 +12,7 @@ from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.lab.oracles import Incompatible, blank, conditional, sequences
 from besag.samplers.annealed import anneal, left_to_right, log_partition, log_probability, summary
 from besag.samplers.drawing import Drawing
 from besag.samplers.kernel import Canvas, Noise

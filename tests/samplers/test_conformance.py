@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests import networks
 from tests.laws import Counting
 from tests.samplers.enumerated import MOVES
-from tests.samplers.exact import GivenLaws, Hashed, Incompatible, blank, text_canvas
+from tests.samplers.exact import GivenLaws, Hashed, text_canvas
 
 import besag
 from besag.conditionals.contract import Conditionals
@@ -25,6 +25,7 @@ from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.lab.oracles import Incompatible, blank
 from besag.samplers import KERNELS, Canvas, Noise, drawing, kernel
 from besag.samplers.drawing import Drawing
 from besag.samplers.kernels.ordered import ORDERS

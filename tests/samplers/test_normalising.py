@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.networks import tiny, vocabulary
-from tests.samplers.exact import sequences
 
 import besag
 from besag.conditionals.transformer import Transformer
 from besag.errors import BesagError
+from besag.lab.oracles import sequences
 
 WEIGHTS = np.random.default_rng(2).gamma(1.0, size=(3, 3, 3)) + 0.05
 SYMBOLS = ["a", "b", "c"]

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from tests.samplers.exact import Incompatible, blank
 
 from besag.conditionals.table import Table
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.lab.oracles import Incompatible, blank
 from besag.samplers import Noise, kernel
 from besag.samplers.run import SWEEPS, Trace, walk
 

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 import besag
 from besag.cli.augment import augment
+from besag.cli.bulk import bulk
 from besag.cli.choose import choose
 from besag.cli.cite import cite
 from besag.cli.compare import compare
@@ -27,6 +28,7 @@ from besag.cli.examples import examples
 from besag.cli.export import export
 from besag.cli.fill import fill
 from besag.cli.joint import joint
+from besag.cli.lab import lab
 from besag.cli.lengths import lengths
 from besag.cli.marginals import marginals
 from besag.cli.methods import methods
@@ -87,7 +89,7 @@ for command in (
     examples,
 ):
     app.command()(command)
-for group in (evaluate, train, tokenizer):
+for group in (evaluate, lab, train, tokenizer, bulk):
     app.add_typer(group)
 
 

@@ -32,6 +32,7 @@ KINDS = {  # kind → (one of them in words, for messages; in a sentence)
     "objective": ("objective", "an objective"),
     "kernel": ("kernel", "a kernel"),
     "suite": ("suite", "a suite"),
+    "experiment": ("experiment", "an experiment"),
 }
 
 
@@ -94,7 +95,9 @@ def find(name: str, also: tuple[str, ...] = ()) -> Entry:
     if not found:
         names = [known for one in entries() for known in (one.name, *one.aliases)]
         guess = nearest(name.partition(":")[2] or name, [*names, *also])
-        raise BesagError(f"there is no score, joint, law of masks, objective, kernel or suite {name!r}.{guess}")
+        raise BesagError(
+            f"there is no score, joint, law of masks, objective, kernel, suite or experiment {name!r}.{guess}"
+        )
     return found[0]
 
 

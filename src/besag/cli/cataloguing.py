@@ -27,9 +27,11 @@ def text(found: tuple[Entry, ...]) -> str:
 
 def live() -> tuple[Entry, ...]:
     """What the registries themselves say."""
-    import besag.evaluation.suites  # noqa: F401 (fills the registry)
+    import besag.evaluation.suites
+    import besag.lab.experiments  # noqa: F401 (fills the registry, as the suites do)
     from besag.evaluation.suite import SUITES
     from besag.joints import CONSTRUCTIONS
+    from besag.lab.experiment import EXPERIMENTS
     from besag.masks import LAWS
     from besag.samplers import KERNELS
     from besag.scores import METHODS
@@ -37,7 +39,7 @@ def live() -> tuple[Entry, ...]:
 
     registries: dict[str, Any] = {
         "score": METHODS, "joint": CONSTRUCTIONS, "mask": LAWS, "objective": OBJECTIVES, "kernel": KERNELS,
-        "suite": SUITES,
+        "suite": SUITES, "experiment": EXPERIMENTS,
     }  # fmt: skip
     return tuple(
         Entry(kind, what.name, what.title, *_TOLD[kind](what), what.cite, what.aliases, options(what), _file(what))
@@ -102,8 +104,13 @@ def _suite(what: Any) -> Told:
     return {"suite": what.name, "title": what.title, "asks for": what.asked}, facts
 
 
+def _experiment(what: Any) -> Told:
+    return {"experiment": what.name, "title": what.title}, {"claim": what.claim}
+
+
 _TOLD = {
     "score": _score, "joint": _joint, "mask": _mask, "objective": _objective, "kernel": _kernel, "suite": _suite,
+    "experiment": _experiment,
 }  # fmt: skip
 
 

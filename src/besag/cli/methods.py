@@ -1,4 +1,4 @@
-"""`besag methods`: what scores, joints, laws of masks, objectives and kernels are, in their own words."""
+"""`besag methods`: what scores, joints, laws of masks, objectives, kernels and the rest are, in their own words."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ COMMANDS = {  # where its options are said, and how they begin
     "objective": ("besag train RECIPE --set objective.name={name}", "objective.options."),
     "kernel": ("besag sample --kernel {name}", ""),
     "suite": ("besag eval {name}", ""),
+    "experiment": ("besag lab run {name}", ""),
 }
 
 
 @guarded
 def methods(name: Name = None) -> int:
-    """List scoring methods, constructions of joints, laws of masks, objectives and kernels, or explain one of them."""
+    """List scores, joints, laws of masks, objectives, kernels, suites and experiments, or explain one of them."""
     if name is not None:
         print(_explained(found := find(name)))
         for other in all_of(name)[1:]:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from besag.conditionals import families
-from besag.conditionals.configuration import reason
+from besag.conditionals.configuration import decoder_of, reason
 from besag.errors import BesagError, nearest, quoted
 from besag.models import EMBEDDED
 
-Kind = Literal["masked", "causal", "neither"]
+Kind = Literal["masked", "causal", "masked decoder", "causal decoder", "neither"]
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.*", "*.model")
 SMALL_FILES = ("*.json", "*.txt", "*.model", "*.codes")
@@ -111,7 +111,9 @@ def architecture(config: Any, built: str | None = None) -> Architecture:
     family = config.model_type
     name = saved or f"a {family} model"
     if config.is_encoder_decoder:
-        return Architecture(name, "neither", "it is an encoder-decoder, which reads one text and writes another")
+        if family not in families.decoders() or saved not in (None, *families.decoders().values()):
+            return Architecture(name, "neither", "it is an encoder-decoder without a head that writes text")
+        return Architecture(name, "masked decoder" if decoder_of(config) == "masked" else "causal decoder")
     if family in masked and (saved in masked.values() or saved not in causal.values()):
         return Architecture(name, "masked")
     if family in causal:

@@ -40,6 +40,9 @@ NO_COUNT = re.compile(r"_(size|sizes|id|ids|dim|eps|scale|length|types?)$")
 # What besag itself writes of the weights, where they are no plain ones.
 WEIGHTS_KEY, WEIGHTS_KINDS = "besag_weights", ("int8",)
 
+# How the decoder of an encoder-decoder is run; where it does not say, as the family has it: from the left.
+DECODER_KEY, DECODERS = "besag_decoder", ("masked", "causal")
+
 # A tokenizer that reads its words from elsewhere, or is handed arguments of which nobody knows what they are.
 TOKENIZER_REFUSED = ("gguf_file", "init_inputs", "subfolder", "tokenizer_object", "vocab", "merges")
 
@@ -58,8 +61,19 @@ def read_config(folder: Path, name: str) -> Any:
             f"{what} cannot be used: {WEIGHTS_KEY}={quoted(kind)}, where this besag knows {', '.join(WEIGHTS_KINDS)} "
             f"alone; a newer one may know more"
         )
+    if said.get(DECODER_KEY, "causal") not in DECODERS:
+        raise BesagError(
+            f"{what} cannot be used: {DECODER_KEY}={quoted(said[DECODER_KEY])}, where besag knows {', '.join(DECODERS)}"
+        )
+    if DECODER_KEY in said:
+        said.pop("is_causal", None)  # follows from it, and would turn the encoder as well
     _refuse_no_tokenizer(said.get("tokenizer_class"), what)
     return _built(said, what, folder)
+
+
+def decoder_of(config: Any) -> str:
+    """How the decoder of a network is run: "masked" or "causal"."""
+    return str(getattr(config, DECODER_KEY, "causal"))
 
 
 def read_json(file: Path, what: str) -> dict[str, Any]:

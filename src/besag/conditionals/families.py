@@ -25,6 +25,13 @@ def causal() -> dict[str, str]:
     return dict(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 
 
+def decoders() -> dict[str, str]:
+    """Every family that reads one text and writes another, and its class."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+
+    return dict(MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES)
+
+
 def configuration(family: object) -> Any:
     """The class of a family's configuration; None where nobody knows such a family."""
     from transformers import CONFIG_MAPPING

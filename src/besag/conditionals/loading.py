@@ -20,13 +20,18 @@ from besag.conditionals import checkpoint as saved
 from besag.conditionals import families, reach, weights
 from besag.conditionals.causal import Causal
 from besag.conditionals.configuration import read_config, reason, tokenizer_settings
+from besag.conditionals.decoder import CausalDecoder, Decoder, MaskedDecoder
+from besag.conditionals.length_head import FILE as LENGTH_FILE
 from besag.conditionals.network import USABLE, check_ids, longest
 from besag.conditionals.transformer import NO_MASK, Transformer
 from besag.errors import BesagError, quoted
 from besag.hardware import LOW_PRECISION, choose_device, choose_dtype, memory_available
 from besag.vocabulary import Vocabulary
 
-NETWORKS: dict[str, type[Transformer] | type[Causal]] = {"masked": Transformer, "causal": Causal}
+NETWORKS: dict[str, Any] = {
+    "masked": Transformer, "causal": Causal, "masked decoder": MaskedDecoder, "causal decoder": CausalDecoder,
+}  # fmt: skip
+MAPPINGS = {"masked": "MASKED_LM", "causal": "CAUSAL_LM"}  # of transformers; all others are those of encoder-decoders
 # A config may ask for more weights than are stored, but not for so many more that to make them up would fill memory.
 SURPLUS, SMALL = 4, 2**24
 NUMBER = re.compile(r"\d+")
@@ -41,7 +46,7 @@ def load_conditionals(
     revision: str | None = None,
     allow_pickle: bool = False,
     name: str | None = None,
-) -> Transformer | Causal:
+) -> Transformer | Causal | Decoder:
     """One who answers, from a folder, a hub name, or a pair of a built model and its tokenizer.
 
     A pair stays where and as precise as it is, unless `device` or `dtype` says otherwise. `tokenizer` (one that is
@@ -57,7 +62,7 @@ def load_conditionals(
     name = name or str(model)
     chosen_device = choose_device(device)
     chosen_dtype = choose_dtype(dtype, chosen_device)
-    folder = saved.find_folder(model, revision, *saved.WEIGHT_FILES, saved.SCORER_FILE)
+    folder = saved.find_folder(model, revision, *saved.WEIGHT_FILES, saved.SCORER_FILE, LENGTH_FILE)
     if allow_pickle and not weights.has_weights(folder):
         folder = saved.find_folder(model, revision, *saved.PICKLE_FILES)
     with _nothing_collected(), saved.quiet(), _refused(name):
@@ -68,12 +73,14 @@ def load_conditionals(
         vocabulary = read_vocabulary(folder if same else tokenizer, name, config if same else None)
         stored = weights.read_weights(files, name)
         eight_bits = chosen_dtype is torch.int8  # of products: the network is built in float32
+        _refuse_eight_bits(kind, eight_bits, name)
         built_in = torch.float32 if eight_bits else chosen_dtype
         refuse_without_room(stored, built_in, chosen_device, name)
         network = read_network(stored, config, kind, name, built_in)
-        conditionals = NETWORKS[kind](network.to(chosen_device), vocabulary, name)
+        conditionals: Transformer | Causal | Decoder = NETWORKS[kind](network.to(chosen_device), vocabulary, name)
         conditionals.folder = folder
         if eight_bits:
+            assert not isinstance(conditionals, Decoder)
             conditionals.round_to_eight_bits(weights.read_rows(files, name))
         reach.warn_of_no_reach(vocabulary, name)
         return conditionals
@@ -115,7 +122,7 @@ def _find_out(model: str | Path, revision: str | None, facts: dict[str, Any]) ->
     facts["width"] = config.vocab_size if answers is None else answers.weight.shape[0]
     facts["max_length"] = longest(network, vocabulary.tokenizer)
     check_ids(network, vocabulary, quoted(name))
-    if kind == "masked" and vocabulary.mask_id is None:
+    if kind.startswith("masked") and vocabulary.mask_id is None:
         raise BesagError(NO_MASK.format(quoted(name)))
     if lost := reach.out_of_reach(vocabulary):
         raise BesagError(f"the tokenizer of {quoted(name)} {lost}")
@@ -137,7 +144,7 @@ def _from_pair(
     device: str | torch.device | None,
     dtype: str | torch.dtype | None,
     name: str | None,
-) -> Transformer | Causal:
+) -> Transformer | Causal | Decoder:
     if len(pair) != 2 or tokenizer is not None:
         raise BesagError(
             f"a pair is (model, tokenizer), with no other tokenizer beside it; here it is a tuple of {len(pair)}"
@@ -159,9 +166,13 @@ def _from_pair(
     elif chosen is not None:
         network = network.to(chosen)
     built = saved.architecture(network.config, type(network).__name__)
+    _refuse_eight_bits(built.kind, chosen is torch.int8, name or type(network).__name__)
     with saved.quiet():
-        conditionals = NETWORKS.get(built.kind, Transformer)(network, Vocabulary(own), name)
+        conditionals: Transformer | Causal | Decoder = NETWORKS.get(built.kind, Transformer)(
+            network, Vocabulary(own), name
+        )
     if chosen is torch.int8:
+        assert not isinstance(conditionals, Decoder)
         conditionals.round_to_eight_bits()
     return conditionals
 
@@ -251,7 +262,7 @@ def read_network(
     from transformers.models.auto import modeling_auto
 
     mappings: Any = modeling_auto
-    mapping = mappings.MODEL_FOR_MASKED_LM_MAPPING if kind == "masked" else mappings.MODEL_FOR_CAUSAL_LM_MAPPING
+    mapping = getattr(mappings, f"MODEL_FOR_{MAPPINGS.get(kind, 'SEQ_TO_SEQ_CAUSAL_LM')}_MAPPING")
     family = mapping[type(config)]
     title = f"{quoted(name)} as {family.__name__}"
     _refuse_inflated(family, config, weights.size(weights.shapes_of(stored)), title)
@@ -284,6 +295,11 @@ def read_network(
             f"for fewer layers or parts than there are, so these files do not belong together"
         )
     return network
+
+
+def _refuse_eight_bits(kind: str, asked: bool, name: str) -> None:
+    if asked and kind.endswith("decoder"):
+        raise BesagError(f"{quoted(name)} is an encoder-decoder, which is not run on 8-bit numbers: use another dtype")
 
 
 def _refuse_inflated(family: Any, config: Any, stored: int, title: str) -> None:

@@ -1,4 +1,4 @@
-"""Results as one HTML page: nothing is fetched, and light and dark screens both work. Knows evaluations, no suite."""
+"""Evaluations as one HTML page (`results/page.py`). Knows evaluations, no suite."""
 
 from __future__ import annotations
 
@@ -9,31 +9,20 @@ from typing import Any
 from besag.evaluation.evaluation import Evaluation, Part, cells, in_groups
 from besag.evaluation.figures import Figure
 from besag.results.grid import written
+from besag.results.page import document
 
 COLOURS = ("#e24826", "#2f7ed8", "#2a9d5c", "#a259d9", "#d99a00", "#5b6770", "#c2185b", "#00838f")
 LEFT, WIDE, LINE = 260, 460, 22  # of a chart, in pixels: names, the axis, the height of a group
 STYLE = """
-:root{color-scheme:light dark;--ink:#1c1c1c;--soft:#767676;--rule:#d8d8d8;--page:#fff}
-@media(prefers-color-scheme:dark){:root{--ink:#e8e8e8;--soft:#a0a0a0;--rule:#3c3c3c;--page:#161616}}
-body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:62rem;margin:2rem auto;padding:0 1rem}
-h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2.5rem}p,li{max-width:48rem}small,.soft{color:var(--soft)}
-table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.8rem 0}td,th{padding:.15rem .7rem;text-align:right;
-border-bottom:1px solid var(--rule)}td:nth-child(-n+3),th:nth-child(-n+3){text-align:left}
+td:nth-child(-n+3),th:nth-child(-n+3){text-align:left}
 svg text{fill:var(--ink);font:12px system-ui,sans-serif}svg .rule{stroke:var(--rule)}svg .soft{fill:var(--soft)}
-"""  # noqa: E501 (a style sheet)
+"""
 HEAD = ("model", "figure", "of", "value", "se", "95 %", "n", "ties")
 
 
 def page(found: Sequence[Evaluation], settings: Mapping[str, Any]) -> str:
     """The whole page."""
-    names = ", ".join(one.suite.name for one in found)
-    about = "".join(f"<li>{written(f'{name}: {value}')}</li>" for name, value in settings.items())
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{written(names)}</title>'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<style>{STYLE}</style></head>\n<body><h1>{written(names)}</h1>\n"
-        f"{''.join(map(_section, found))}<h2>The run</h2><ul>{about}</ul></body></html>\n"
-    )
+    return document(", ".join(one.suite.name for one in found), "".join(map(_section, found)), settings, STYLE)
 
 
 def _section(one: Evaluation) -> str:

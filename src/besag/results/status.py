@@ -31,6 +31,9 @@ class Status(StrEnum):
     LONG = "long", "the text has more tokens than the model sees"
     LONG_SOURCE = "long source", "the source of the text has more tokens than the model reads"
     NO_CONTEXT = "no context", "the row has no context, where one was to be shown with its text"
+    UNREADABLE = "unreadable", "the row could not be read: it is not what its format says"
+    REFUSED = "refused", "the text cannot be asked this, and the reason stands beside it"
+    FAILED = "failed", "an error ended the work on this row; a resumed job tries it again"
     NOT_FINITE = "not finite", "the model answered with a number that is not finite"
 
     # of two places of a text
@@ -44,6 +47,8 @@ class Status(StrEnum):
     NOT_CONVERGED = "not converged", "an iteration ended before it converged, so the numbers are not final"
     UNSURE = "unsure", "there is too little to go by, so the numbers should not be relied on"
     NEVER_MIXES = "never mixes", "the chain does not come to one law, so it has no mixing time"
+
+    REFUTED = "refuted", "what was claimed does not hold in these numbers"
 
     # of a search
     SOLVED = "solved", "as many solutions as were wanted"

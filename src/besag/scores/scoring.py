@@ -6,10 +6,10 @@ is not asked about and says why.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, cast, overload
+from typing import Any, Literal, cast, overload
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from besag.scores.passage import Parts, Passage, run_of, status_of
 from besag.scores.registry import FIXED_LENGTH, Method
 from besag.scores.registry import method as method_named
 from besag.scores.score import Score, parse_base
+from besag.scores.source_length import PREDICTED, SourceLengths
 from besag.sources import require_source
 from besag.vocabulary import Encoded, WordPolicy
 
@@ -58,7 +59,7 @@ def score(
     base: str | float = "e",
     rank: bool = False,
     entropy: bool = False,
-    lengths: LengthModel | None = None,
+    lengths: LengthModel | Literal["predicted"] | None = None,
     strict: bool = False,
     sources: Contexts | None = None,
     **options: Any,
@@ -91,12 +92,13 @@ class Scoring:
     base: float
     rank: bool
     entropy: bool
-    lengths: LengthModel | None
+    lengths: LengthModel | Literal["predicted"] | None
     strict: bool
     total: int | None = None  # texts, where that is known
     sources: Contexts | None = None  # what each text is given; None: the engine's source, if there is one
 
     def __post_init__(self) -> None:
+        self.predicted: SourceLengths | None = None  # the law of lengths, where it is the model's own
         self.of_words = Beside("words", self.words, self.total)
         self.of_sources = None if self.sources is None else Beside("sources", self.sources, self.total)
         self.around = Beside("prefix", self.prefix, self.total), Beside("suffix", self.suffix, self.total)
@@ -132,11 +134,16 @@ class Scoring:
             )
         if self.in_context:
             raise BesagError("p(n) is the law of whole texts; it cannot be used with a prefix or a suffix")
+        if self.lengths == PREDICTED:
+            return
+        if not isinstance(self.lengths, LengthModel):
+            raise BesagError(f"lengths={quoted(self.lengths)}: give lm.length_model(texts), or 'predicted'")
         if self.lengths.fitted_with != name:
             raise BesagError(f"these lengths were fitted with {self.lengths.fitted_with!r}, not with {name!r}")
 
     def run(self, engine: Engine, texts: Iterable[str | Idle], total: int | None = None) -> Iterator[Score]:
         """Scores in the order of the texts, each as soon as it and all before it are there."""
+        self.predicted = SourceLengths(engine) if self.lengths == PREDICTED else None
         waiting: dict[int, Score] = {}
         upcoming = 0
         for done in engine.run(self._plans(engine, texts), total, size=len):
@@ -201,7 +208,18 @@ class Scoring:
         status, most = status_of(text, vocabulary), self.conditionals.max_length
         if status == "ok" and self.given and most is not None and len(text.ids) > most:
             return Status.LONG  # no part of a text goes with the whole of its source
+        if status == "ok" and self.predicted is not None and len(text.places) > self.predicted.most:
+            return Status.LONG
         return Status.MASK if status == "ok" and vocabulary.mask_id in text.ids[text.places].tolist() else status
+
+    def _log_lengths(self, passage: Passage) -> Floats:
+        """(B,) log p(n), or log p(n | s) of each text's source."""
+        count = len(passage.texts)
+        if self.predicted is None:
+            assert isinstance(self.lengths, LengthModel)
+            return np.full(count, self.lengths.log_prob(passage.size))
+        sources: Sequence[Ints | None] = passage.sources or [None] * count
+        return np.array([self.predicted.log_prob(passage.size, source) for source in sources])
 
     def _finite(self, *numbers: Floats) -> bool:
         """Are they finite, or −∞ where an outcome may have probability 0?"""
@@ -215,7 +233,7 @@ class Scoring:
         error = None if parts.standard_error is None else parts.standard_error * scale
         extra = {name: value * scale for name, value in parts.extra.items()}
         if self.lengths is not None:
-            extra["length"] = np.full(len(passage.texts), self.lengths.log_prob(passage.size) * scale)
+            extra["length"] = self._log_lengths(passage) * scale
         for b, text in enumerate(passage.texts):
             if not self._finite(log_probs[b], *(value[b] for value in extra.values())):
                 yield self._unscored(text, Status.NOT_FINITE)

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.laws import Arbitrary, Counting
 from tests.networks import tiny, vocabulary
-from tests.samplers.exact import Incompatible, conditional, follows, number, sequences, total_variation
 
 from besag.conditionals.contract import Questions
 from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.lab.oracles import Incompatible, conditional, follows, number, sequences, total_variation
 from besag.results.status import Status
 from besag.samplers.editing import states
 from besag.samplers.editing.augment import Augmenting, augment

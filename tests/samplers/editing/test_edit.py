@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 from tests.laws import Arbitrary, Counting
 from tests.networks import tiny, vocabulary
-from tests.samplers.exact import FALSE_ALARM, Incompatible, follows, number, sequences, total_variation
 
 import besag
 from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.lab.oracles import FALSE_ALARM, Incompatible, follows, number, sequences, total_variation
 from besag.samplers.editing.edit import Inversion, _invert, edit, invert
 from besag.samplers.editing.rewrite import Rewrite, encode
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest, norm
-from tests.samplers.exact import FALSE_ALARM, follows
 
+from besag.lab.oracles import FALSE_ALARM, follows
 from besag.samplers.editing.gumbel import _from_normal, _to_normal, gumbel, hindsight, mixed
 
 LAW = np.array([0.6, 0.25, 0.1, 0.05])

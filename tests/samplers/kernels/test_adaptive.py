@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import networks
 from tests.samplers.enumerated import entropy, total_correlation, toy
-from tests.samplers.exact import Incompatible, blank, conditional, empirical, follows, number, run, total_variation
 
 from besag.conditionals.ising import Ising
 from besag.conditionals.table import Table
@@ -19,6 +18,7 @@ from besag.conditionals.transformer import Transformer
 from besag.diagnostics.texts import stutter
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.lab.oracles import Incompatible, blank, conditional, empirical, follows, number, run, total_variation
 from besag.samplers import kernel
 from besag.samplers.kernel import Canvas, Noise
 from besag.samplers.kernels import adaptive

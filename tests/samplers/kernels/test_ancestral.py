@@ -9,10 +9,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.samplers.enumerated import ancestral_law
-from tests.samplers.exact import Incompatible, blank, conditional, empirical, follows, run, total_variation
 
 from besag.conditionals.table import Table
 from besag.errors import BesagError
+from besag.lab.oracles import Incompatible, blank, conditional, empirical, follows, run, total_variation
 from besag.samplers import (
     ancestral,  # noqa: F401 (they register themselves)
     first_hitting,  # noqa: F401

@@ -6,7 +6,12 @@ from itertools import combinations, permutations, product
 import numpy as np
 import pytest
 import torch
-from tests.samplers.exact import (
+from tests.scores.pair_blocks import arnold_gokhale
+
+from besag.conditionals.ising import Ising
+from besag.conditionals.table import Table
+from besag.errors import BesagError
+from besag.lab.oracles import (
     Incompatible,
     blank,
     conditional,
@@ -20,11 +25,6 @@ from tests.samplers.exact import (
     stationary,
     total_variation,
 )
-from tests.scores.pair_blocks import arnold_gokhale
-
-from besag.conditionals.ising import Ising
-from besag.conditionals.table import Table
-from besag.errors import BesagError
 from besag.samplers import block_gibbs, kernel
 
 CHAINS, FEWER = 10_000, 6000

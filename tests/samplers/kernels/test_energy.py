@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from tests import networks
 from tests.laws import Counting
 from tests.samplers.enumerated import energy_law, energy_of
-from tests.samplers.exact import Incompatible, blank, sequences, total_variation
 
 import besag
 from besag.conditionals.contract import Conditionals
@@ -14,6 +13,7 @@ from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.lab.oracles import Incompatible, blank, sequences, total_variation
 from besag.samplers.kernel import Canvas
 from besag.samplers.kernels.energy import energies, forbidden, refuse_cold, refuse_unknown, text_places
 

@@ -8,20 +8,11 @@ import numpy as np
 import pytest
 import torch
 from tests.samplers.enumerated import entropy, total_correlation
-from tests.samplers.exact import (
-    Incompatible,
-    blank,
-    conditional,
-    empirical,
-    follows,
-    number,
-    run,
-    total_variation,
-)
 
 from besag.conditionals.ising import Ising
 from besag.conditionals.table import Table
 from besag.errors import BesagError
+from besag.lab.oracles import Incompatible, blank, conditional, empirical, follows, number, run, total_variation
 from besag.samplers import (
     entropy_bound,  # noqa: F401 (registers itself)
     kernel,

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import kstest
-from tests.samplers.exact import (
+
+from besag.conditionals.table import Table
+from besag.lab.oracles import (
     FALSE_ALARM,
     Incompatible,
     blank,
@@ -17,8 +19,6 @@ from tests.samplers.exact import (
     sequences,
     total_variation,
 )
-
-from besag.conditionals.table import Table
 from besag.samplers import (
     ancestral,  # noqa: F401 (registers itself)
     first_hitting,  # noqa: F401

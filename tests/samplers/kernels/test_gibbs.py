@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.samplers.exact import (
+
+from besag.conditionals.table import Table
+from besag.errors import BesagError
+from besag.lab.oracles import (
     Incompatible,
     blank,
     conditional,
@@ -15,9 +18,6 @@ from tests.samplers.exact import (
     stationary,
     total_variation,
 )
-
-from besag.conditionals.table import Table
-from besag.errors import BesagError
 from besag.samplers import kernel
 
 CHAINS = 10_000

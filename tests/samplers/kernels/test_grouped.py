@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.laws import Counting
 from tests.samplers.enumerated import ADAPTIVE, FIXED, filling_law
-from tests.samplers.exact import Incompatible, blank, empirical, follows, number, run, total_variation
 
 from besag.conditionals.table import Table
 from besag.errors import BesagError
+from besag.lab.oracles import Incompatible, blank, empirical, follows, number, run, total_variation
 from besag.samplers import kernel
 from besag.samplers.kernels.ordered import ORDERS
 

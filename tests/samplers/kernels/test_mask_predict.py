@@ -11,10 +11,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.laws import Arbitrary, Counting
-from tests.samplers.exact import Incompatible, blank, conditional, empirical, follows, number, run, total_variation
 
 from besag.conditionals.table import Table
 from besag.errors import BesagError
+from besag.lab.oracles import Incompatible, blank, conditional, empirical, follows, number, run, total_variation
 from besag.samplers import (
     kernel,
     mask_predict,  # noqa: F401 (registers itself)

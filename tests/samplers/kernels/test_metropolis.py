@@ -5,7 +5,12 @@ import pytest
 import torch
 from tests import networks
 from tests.samplers.enumerated import MOVES, energy_law, energy_of, move_matrix, sets_of
-from tests.samplers.exact import (
+
+from besag.conditionals.table import Table
+from besag.conditionals.transformer import Transformer
+from besag.engine import Engine
+from besag.errors import BesagError
+from besag.lab.oracles import (
     Incompatible,
     blank,
     conditional,
@@ -19,11 +24,6 @@ from tests.samplers.exact import (
     stationary,
     total_variation,
 )
-
-from besag.conditionals.table import Table
-from besag.conditionals.transformer import Transformer
-from besag.engine import Engine
-from besag.errors import BesagError
 from besag.samplers import kernel
 from besag.samplers.kernel import Canvas, Noise
 

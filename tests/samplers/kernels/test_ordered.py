@@ -10,19 +10,10 @@ import pytest
 import torch
 from tests.laws import Arbitrary, Counting
 from tests.samplers.enumerated import ADAPTIVE, FIXED, filling_law
-from tests.samplers.exact import (
-    Incompatible,
-    blank,
-    conditional,
-    empirical,
-    follows,
-    number,
-    run,
-    total_variation,
-)
 
 from besag.conditionals.table import Table
 from besag.errors import BesagError
+from besag.lab.oracles import Incompatible, blank, conditional, empirical, follows, number, run, total_variation
 from besag.language_model import LanguageModel
 from besag.samplers import kernel
 from besag.samplers.drawing import Drawing

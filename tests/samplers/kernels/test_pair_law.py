@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import networks
 from tests.laws import Counting
-from tests.samplers.exact import Incompatible, conditional, follows
 
 from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
@@ -15,6 +14,7 @@ from besag.engine import Engine
 from besag.errors import BesagError
 from besag.joints import construction
 from besag.joints.unaries import Unaries
+from besag.lab.oracles import Incompatible, conditional, follows
 from besag.noise import uniform
 from besag.samplers.drawing import Drawing
 from besag.samplers.kernels.pair_law import PairLaws, pair_laws

@@ -11,7 +11,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.laws import Arbitrary, Counting
-from tests.samplers.exact import (
+
+from besag.conditionals.table import Table
+from besag.engine import Engine
+from besag.errors import BesagError
+from besag.lab.oracles import (
     Incompatible,
     blank,
     conditional,
@@ -22,10 +26,6 @@ from tests.samplers.exact import (
     sequences,
     total_variation,
 )
-
-from besag.conditionals.table import Table
-from besag.engine import Engine
-from besag.errors import BesagError
 from besag.samplers import (
     kernel,
     refine,  # noqa: F401 (registers itself)

@@ -8,11 +8,11 @@ import pytest
 import torch
 from tests.laws import Counting
 from tests.samplers.enumerated import Partial, ancestral_law
-from tests.samplers.exact import Incompatible, blank, conditional, empirical, follows, number, run, total_variation
 
 from besag.conditionals.table import Table
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.lab.oracles import Incompatible, blank, conditional, empirical, follows, number, run, total_variation
 from besag.samplers import (
     kernel,
     remask,  # noqa: F401 (registers itself)

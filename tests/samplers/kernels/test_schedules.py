@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from tests.samplers.exact import follows
 
 from besag.errors import BesagError
+from besag.lab.oracles import follows
 from besag.noise import uniform
 from besag.samplers.kernels.schedules import SCHEDULES, reveal_step, schedule, shown
 

@@ -7,11 +7,12 @@ import pytest
 import torch
 from tests.laws import Counting
 from tests.networks import tiny, vocabulary
-from tests.samplers.exact import Hashed, blank, empirical, follows, run, sequences, total_variation
+from tests.samplers.exact import Hashed
 
 from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
 from besag.errors import BesagError
+from besag.lab.oracles import blank, empirical, follows, run, sequences, total_variation
 from besag.samplers.kernel import kernel
 from besag.samplers.kernels import semi_ar
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 from tests import networks
 from tests.laws import Counting
-from tests.samplers.exact import Incompatible, conditional, sequences
 
 from besag.conditionals.table import Table
 from besag.conditionals.transformer import Transformer
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.lab.oracles import Incompatible, conditional, sequences
 from besag.samplers.drawing import Drawing
 from besag.samplers.kernels import signals
 from besag.samplers.kernels.signals import attention, change, distance, information

@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.samplers.enumerated import Partial
-from tests.samplers.exact import Incompatible, blank, empirical, follows, run, total_variation
 
 from besag.conditionals.table import Table
 from besag.errors import BesagError
+from besag.lab.oracles import Incompatible, blank, empirical, follows, run, total_variation
 from besag.samplers import kernel, spindle
 from besag.training.objectives import spindle as training
 

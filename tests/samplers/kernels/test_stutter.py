@@ -13,9 +13,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.samplers.enumerated import toy
-from tests.samplers.exact import blank, empirical, follows, run
 
 from besag.diagnostics.texts import stutter as rate_of_tokens
+from besag.lab.oracles import blank, empirical, follows, run
 from besag.samplers import kernel
 from besag.samplers.kernels import stutter
 from besag.samplers.kernels.stutter import by_word, count, repeated

@@ -5,7 +5,11 @@ import numpy as np
 import pytest
 import torch
 from tests.samplers.enumerated import MOVES, energy_law, energy_of, move_matrix
-from tests.samplers.exact import (
+
+from besag.conditionals.table import Table
+from besag.engine import Engine
+from besag.errors import BesagError
+from besag.lab.oracles import (
     Incompatible,
     blank,
     conditional,
@@ -17,10 +21,6 @@ from tests.samplers.exact import (
     start_from,
     total_variation,
 )
-
-from besag.conditionals.table import Table
-from besag.engine import Engine
-from besag.errors import BesagError
 from besag.samplers import kernel, tempering  # noqa: F401 (it registers itself)
 from besag.samplers.kernel import Noise
 

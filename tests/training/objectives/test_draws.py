@@ -50,7 +50,11 @@ def test_tokens_are_drawn_as_likely_as_they_are_and_never_where_they_cannot_be()
     assert ends.tolist() == [1, 4]  # what rounds to 0 or to the whole
 
 
-SCALED = ("mdlm", "spindle", "unroll", "alternate")  # their targets are all free tokens
+SCALED = ("mdlm", "spindle", "unroll", "alternate", "causal", "glance")  # their targets are all free tokens, …
+COUNTED = {  # … or others
+    "causal": lambda _, part: len(part.ids) - part.layout.rows,
+    "glance": lambda objective, part: objective.hidden(part, objective.wrong(part)).sum(),
+}
 OPTIONS = {
     "spindle": lambda network: {"counts": torch.arange(network.width) + 1.0},
     "distil": lambda network: {"teacher": examples.encoder(seed=1)},
@@ -72,7 +76,8 @@ def test_no_objective_draws_by_its_batch(name: str) -> None:
 
     def sums(part: object) -> float:
         total = objective(part).total.detach()
-        return float(total * part.free.sum() / part.weight.sum() if name in SCALED else total)
+        count = COUNTED.get(name, lambda _, part: part.free.sum())(objective, part)
+        return float(total * count / part.weight.sum() if name in SCALED else total)
 
     parts = [alone(batch, row) for row in range(6)]
     parts = [part for part in parts if float(part.weight.sum()) > 0]

@@ -57,3 +57,17 @@ def test_state_comes_back() -> None:
         other.restore({"something": torch.zeros(1)})
     with pytest.raises(BesagError, match="between 0 and 1"):
         Averaging(module(), 1.0)
+
+
+def test_the_mean_of_several_states_and_back_again() -> None:
+    from besag.training.run.averaging import mean_of
+
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))  # it counts its batches, whole numbers
+    before = {name: part.clone() for name, part in module.state_dict().items()}
+    states = [{name: part + number for name, part in before.items()} for number in (1, 2, 6)]
+    with mean_of(module, states):
+        for name, part in module.state_dict().items():
+            torch.testing.assert_close(part, before[name] + 3 if part.is_floating_point() else before[name])
+    torch.testing.assert_close(dict(module.state_dict()), before)
+    with mean_of(module, []):
+        torch.testing.assert_close(dict(module.state_dict()), before)

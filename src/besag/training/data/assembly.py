@@ -17,7 +17,7 @@ from besag.masks import Masking
 from besag.masks.law import Adaptive
 from besag.masks.passages import Passages
 from besag.training.data.tokens import IN_SPAN, SPAN, WORD, width
-from besag.training.network.batch import Batch, Layout
+from besag.training.network.batch import Batch, Layout, Source
 from besag.training.network.tiles import TILE, cut
 from besag.vocabulary import Vocabulary
 
@@ -30,6 +30,7 @@ class Parts(NamedTuple):
     passages: Passages
     step: int
     progress: float
+    source: Passages | None = None  # the texts that the passages translate, row by row
 
 
 class Template:
@@ -136,6 +137,8 @@ class Maker:
         layout = Layout.of_lengths(torch.from_numpy(length.astype(np.int64)), longest)
         if self.tiled:
             layout = layout._replace(tiles=torch.from_numpy(self._tiles(length)))
+        if parts.source is not None:
+            layout = layout._replace(source=_source(parts.source))
         return Batch(
             torch.from_numpy(np.ascontiguousarray(ids, np.int64)),
             torch.from_numpy(np.ascontiguousarray(inputs, np.int64)),
@@ -160,3 +163,8 @@ class Maker:
         if tokens < 0 or rows * self.longest < tokens:
             raise BesagError(f"a batch does not fit its static shape of {self.shape} tokens and rows.")
         return np.clip(tokens - np.arange(rows) * self.longest, 0, self.longest)
+
+
+def _source(passages: Passages) -> Source:
+    length = np.bincount(passages.row, minlength=len(passages.draw))  # (R,)
+    return Source(torch.from_numpy(passages.ids), Layout.of_lengths(torch.from_numpy(length)))

@@ -157,15 +157,19 @@ class BatchPlan:
         start, length = self._passages(number)
         order = np.argsort(scattered(self.seed, Training.SHUFFLE, number, len(start)), kind="stable")
         start, length = start[order], length[order].astype(np.int32)
-        size = length.astype(np.int64) + self.special
+        size = self._sizes(start, length) + self.special
         if self.unpadded:
             rows = self._row_limit(length) if number == 0 else self.rows
             batches = full(size, self.budget, rows)
         else:
             order, batches = bucketed(size, self.budget, self.seed, number)
-            start, length, size = start[order], length[order], size[order]
-        tokens = np.append(0, np.cumsum(size))[batches]
+            start, length = start[order], length[order]
+        tokens = np.append(0, np.cumsum(length.astype(np.int64) + self.special))[batches]
         return Epoch(start, length, batches, tokens)
+
+    def _sizes(self, start: Ints, length: Ints) -> Ints:
+        """(P,) the room that passages take in a batch, special tokens not counted."""
+        return length.astype(np.int64)
 
     def _passages(self, number: int) -> tuple[Ints, Ints]:
         unit, documents = self.data.unit, self.cache.documents
@@ -188,10 +192,14 @@ class BatchPlan:
         """Where the counts of earlier epochs lie, so that a resumed run need not plan them all again."""
         what = [
             VERSION, self.cache.meta["arrays"], self.data.unit, self.data.max_length, self.budget, self.special,
-            self.seed, self.unpadded, POOL,
+            self.seed, self.unpadded, POOL, *self._also(),
         ]  # fmt: skip
         key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
         return self.cache.folder / f"epochs-{key}.json"
+
+    def _also(self) -> list[object]:
+        """What else decides the order."""
+        return []
 
     def _recall(self) -> None:
         with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):  # without it everything is worked out

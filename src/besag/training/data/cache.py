@@ -163,6 +163,25 @@ def prepare(
     return built
 
 
+def prepared(
+    documents: Iterable[Document],
+    vocabulary: Vocabulary,
+    folder: str | Path,
+    name: str,
+    read_from: dict[str, Any],
+    *,
+    processes: int | None = None,
+) -> Cache:
+    """The cache of documents that were `read_from` what is said: the one that is there, verified, or a new one."""
+    made_from = {"format": FORMAT, "tokenizer": tokenizer_digest(vocabulary), "sources": read_from, "alone": False}
+    place = Path(folder, f"{name}-{_key(made_from)}")
+    if place.exists():
+        found = Cache.open(place)
+        found.verify()
+        return found
+    return build_cache(documents, vocabulary, place, made_from=made_from, processes=processes)
+
+
 def _others(documents: Iterable[tuple[Document, bool]], aside: list[Document]) -> Iterator[Document]:
     for document, kept in documents:
         if kept:
@@ -179,8 +198,11 @@ def _place(data: Data, vocabulary: Vocabulary, folder: str | Path, which: Which)
         "sources": sources.fingerprint(data, which),
         "alone": data.unit == "sentences",
     }
-    key = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
-    return Path(folder, f"{which}-{key}"), made_from
+    return Path(folder, f"{which}-{_key(made_from)}"), made_from
+
+
+def _key(made_from: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def build_cache(

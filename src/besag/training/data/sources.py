@@ -64,13 +64,13 @@ def split(data: Data) -> Iterator[tuple[Document, bool]]:
     limit = 0.0 if data.valid else data.held_out * 2.0**64
     if limit > 0 and _is_small(data):
         # a share of a few documents may be none of them: then the one with the smallest hash
-        hashes = {_hash(document.text) for document in _read(data, data.train, data.dataset)}
+        hashes = {hash_of(document.text) for document in _read(data, data.train, data.dataset)}
         limit = max(limit, min(hashes) + 1) if len(hashes) > 1 else 0.0
     for document in _read(data, data.train, data.dataset):
-        yield document, limit > 0 and _hash(document.text) < limit
+        yield document, limit > 0 and hash_of(document.text) < limit
 
 
-def _hash(text: str) -> int:
+def hash_of(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 

@@ -19,6 +19,7 @@ class Layout(NamedTuple):
     position: Tensor  # (T,) int64, the number each token has in its sequence (gaps: hidden places that are left out)
     longest: int  # at least the length of every sequence; the same number for many batches keeps shapes static
     tiles: Tensor | None = None  # (G + 1,) int32: first token of each group of whole sequences, at most 128 tokens each
+    source: Source | None = None  # what each sequence is given with, where it is a translation
 
     @property
     def column(self) -> Tensor:
@@ -43,7 +44,14 @@ class Layout(NamedTuple):
         counts = torch.bincount(self.row[keep], minlength=self.rows)
         bounds = torch.zeros_like(self.bounds)
         bounds[1:] = counts.cumsum(0)
-        return Layout(bounds, self.row[keep], self.position[keep], self.longest)
+        return Layout(bounds, self.row[keep], self.position[keep], self.longest, source=self.source)
+
+
+class Source(NamedTuple):
+    """The texts that R sequences translate, one for each."""
+
+    ids: Tensor  # (S,) int64, with special tokens
+    layout: Layout
 
 
 class Batch(NamedTuple):
@@ -59,7 +67,11 @@ class Batch(NamedTuple):
     progress: float  # from 0 to 1 over the whole run
 
     def to(self, device: torch.device | str) -> Batch:
-        move: Any = lambda part: part.to(device, non_blocking=True) if isinstance(part, Tensor) else part  # noqa: E731
-        return self._replace(layout=Layout(*map(move, self.layout)))._replace(
-            **{name: move(part) for name, part in self._asdict().items() if name != "layout"}
-        )
+        moved: Batch = _moved(self, device)
+        return moved
+
+
+def _moved(part: Any, device: torch.device | str) -> Any:
+    if isinstance(part, Tensor):
+        return part.to(device, non_blocking=True)
+    return type(part)(*(_moved(one, device) for one in part)) if isinstance(part, Batch | Layout | Source) else part

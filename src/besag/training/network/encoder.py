@@ -31,11 +31,18 @@ class Encoder(nn.Module):
         self.width: int = model.config.vocab_size
         self.ragged = ragged
         self.watched = False  # does anybody want to know how each asked token was predicted?
+        self.smoothing = 0.0  # of labels
         self.offset = first_position(model)
         self._accepts = frozenset(inspect.signature(self.body.forward).parameters)
         self._head = Head(model, precise=False)
         if ragged:
             model.config._attn_implementation = attention.NAME
+
+    @property
+    def trained(self) -> nn.Module:
+        """All that is saved at the end, whose weights may be averaged."""
+        model: nn.Module = self.model
+        return model
 
     @property
     def body(self) -> Any:
@@ -75,7 +82,11 @@ class Encoder(nn.Module):
         return torch.cat([checkpoint(self._nll, *part, use_reentrant=False) for part in parts])
 
     def _nll(self, rows: Tensor, target: Tensor) -> Tensor:
-        return F.cross_entropy(self.logits(rows).float(), target, reduction="none")
+        return self.nll(self.logits(rows), target)
+
+    def nll(self, logits: Tensor, target: Tensor) -> Tensor:  # (M, V), (M,) -> (M,)
+        """−log p(target) in float32, or with ε smoothing: (1 − ε) of it, and ε of the mean over the vocabulary."""
+        return F.cross_entropy(logits.float(), target, reduction="none", label_smoothing=self.smoothing)
 
     def _ragged(self, ids: Tensor, layout: Layout, causal: bool) -> Tensor:
         answer = self.body(
@@ -90,12 +101,8 @@ class Encoder(nn.Module):
         return states
 
     def _padded(self, ids: Tensor, layout: Layout, causal: bool, seen: Tensor | None) -> Tensor:
-        rows, length = layout.rows, layout.longest
         at = (layout.row, layout.column)
-        table = ids.new_full((rows, length), self.pad_id)
-        table[at] = ids
-        real = torch.zeros((rows, length), dtype=torch.bool, device=ids.device)
-        real[at] = True
+        table, real = padded(ids, layout, self.pad_id)
         inputs: dict[str, Any] = {"attention_mask": real.long()}
         place = torch.zeros_like(table)
         place[at] = layout.position
@@ -124,6 +131,16 @@ class Encoder(nn.Module):
             return added
         near = (place[:, None, :, None] - place[:, None, None, :]).abs() <= config.sliding_window  # in the text
         return {"full_attention": added, "sliding_attention": added.masked_fill(~near, torch.finfo(dtype).min)}
+
+
+def padded(ids: Tensor, layout: Layout, pad_id: int) -> tuple[Tensor, Tensor]:
+    """(R, L) the sequences one below the other, filled up with padding; (R, L) bool, what is none."""
+    at, shape = (layout.row, layout.column), (layout.rows, layout.longest)
+    table = ids.new_full(shape, pad_id)
+    table[at] = ids
+    real = torch.zeros(shape, dtype=torch.bool, device=ids.device)
+    real[at] = True
+    return table, real
 
 
 def first_position(model: Any) -> int:

@@ -23,6 +23,7 @@ from besag.conditionals import families, loading, weights
 from besag.conditionals.configuration import read_config
 from besag.conditionals.network import places
 from besag.errors import BesagError, nearest, quoted
+from besag.training.network import decoders
 from besag.training.network.batch import Layout
 from besag.training.network.encoder import Encoder
 from besag.training.recipe import SIZES, Recipe
@@ -48,12 +49,15 @@ def found(name: str) -> str | Path:
 
 
 def network(recipe: Recipe, vocabulary: Vocabulary) -> Any:
-    """A `*ForMaskedLM` in float32 on the CPU."""
+    """A `*ForMaskedLM`, or an encoder-decoder with its mask lifted or not, in float32 on the CPU."""
     if vocabulary.mask_id is None or vocabulary.pad_id is None:
         missing = "mask" if vocabulary.mask_id is None else "padding"
         raise BesagError(f"the tokenizer has no {missing} token, which a masked network cannot be trained without")
     with saved.quiet(), seeded(recipe.run.seed):
         model = _new(recipe, vocabulary) if recipe.model.start is None else _started(recipe)
+        model = decoders.turned(model, recipe.model.decoder)
+        if vocabulary.size > len(model.get_input_embeddings().weight) and vocabulary.mask_id == vocabulary.size - 1:
+            model.resize_token_embeddings(vocabulary.size)  # a mask token was added to the tokenizer
     rows = model.get_input_embeddings().weight.shape[0]
     if vocabulary.size > rows:
         raise BesagError(
@@ -89,14 +93,16 @@ def _started(recipe: Recipe) -> Any:
     folder = saved.find_folder(found(name), None, *saved.WEIGHT_FILES)
     config = read_config(folder, name)
     kind = saved.architecture(config)
-    if kind.kind != "masked":
-        raise BesagError(f"model.start = {name!r} ({kind.name}) is no masked language model")
+    plain = recipe.model.decoder == "none"
+    if kind.kind not in (("masked",) if plain else ("masked decoder", "causal decoder")):
+        what = "masked language model" if plain else f"encoder-decoder, and model.decoder = {recipe.model.decoder!r}"
+        raise BesagError(f"model.start = {name!r} ({kind.name}) is no {what}")
     stored = weights.read_weights(weights.weight_files(folder, name, allow_pickle=False), name)
     loading.refuse_without_room(stored, torch.float32, torch.device("cpu"), name)
     refuse_unknown(type(config), recipe.model.config)
     for key, value in recipe.model.config.items():
         setattr(config, key, value)
-    return loading.read_network(stored, config, "masked", name, torch.float32, whole=not recipe.model.config)
+    return loading.read_network(stored, config, kind.kind, name, torch.float32, whole=not recipe.model.config)
 
 
 def _new(recipe: Recipe, vocabulary: Vocabulary) -> Any:
@@ -104,6 +110,7 @@ def _new(recipe: Recipe, vocabulary: Vocabulary) -> Any:
     if type(multiple) is not int or multiple < 1:
         raise BesagError(f"[model.config] {MULTIPLE} = {multiple!r}: a whole number, 1 or more, is needed")
     ids = {name: getattr(vocabulary.tokenizer, name, None) for name in SPECIAL}
+    ids |= {} if recipe.model.decoder == "none" else decoders.special_tokens(vocabulary)
     return _made(recipe, {"vocab_size": -(-vocabulary.size // multiple) * multiple, **ids})
 
 
@@ -112,11 +119,12 @@ def _made(recipe: Recipe, settings: dict[str, Any]) -> Any:
     import transformers
 
     auto: Any = transformers  # much of it has no types
-    family, known = recipe.model.family, families.masked()
+    plain = recipe.model.decoder == "none"
+    family, known = recipe.model.family, families.masked() if plain else families.decoders()
     if family not in known:
-        guess = nearest(family, known)
+        guess, what = nearest(family, known), "masked language model" if plain else "encoder-decoder"
         where = f"in transformers {_version()} or besag"
-        raise BesagError(f"there is no masked language model of the family {family!r} {where}.{guess}")
+        raise BesagError(f"there is no {what} of the family {family!r} {where}.{guess}")
     kind = families.configuration(family)
     wanted = {key: value for key, value in recipe.model.config.items() if key != MULTIPLE}
     refuse_unknown(kind, wanted)
@@ -124,21 +132,29 @@ def _made(recipe: Recipe, settings: dict[str, Any]) -> Any:
         config = kind(
             **{"max_position_embeddings": recipe.data.max_length + ROOM, **_sizes(kind, wanted), **settings, **wanted}
         )
-        return auto.AutoModelForMaskedLM.from_config(config)
+        return (auto.AutoModelForMaskedLM if plain else auto.AutoModelForSeq2SeqLM).from_config(config)
     except Exception as problem:  # each family trips over wrong settings in its own way
         why = " ".join(str(problem).split())[:200] or type(problem).__name__
         raise BesagError(f"[model.config] {quoted(wanted)} makes no {family}: {why}") from problem
 
 
-def _sizes(kind: Any, wanted: dict[str, Any]) -> dict[str, int]:
+def _sizes(kind: Any, wanted: dict[str, Any]) -> dict[str, float]:
     """The sizes that are not set, under the names that the family knows: those of a small network, not of its first."""
     own = _settings(kind)
+    if kind().is_encoder_decoder:
+        usual = decoders.usual(wanted.get("d_model", wanted.get("hidden_size")))
+        return {name: size for name, size in usual.items() if name in own and not _said(kind, name, wanted)}
     names = {name: kind.attribute_map.get(name, name) for name in SIZES}
     return {
         names[name]: size
         for name, size in SIZES.items()
         if names[name] in own and name not in wanted and names[name] not in wanted
     }
+
+
+def _said(kind: Any, name: str, wanted: dict[str, Any]) -> bool:
+    """Does the recipe set it, under this name or another of the family's?"""
+    return any(key == name or kind.attribute_map.get(key) == name for key in wanted)
 
 
 def refuse_unknown(kind: Any, config: dict[str, Any]) -> None:

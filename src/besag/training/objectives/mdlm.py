@@ -87,11 +87,16 @@ def counted(time: Tensor, noise: Tensor, free: Tensor, layout: Layout) -> tuple[
     """A uniform subset of k = ⌈time · n⌉ of the n free tokens of each sequence, with the weight n/k, both (T,)."""
     size = sizes(free, layout)  # (R,)
     count = (time * size).ceil().clamp(min=1).minimum(size)
+    return lowest(noise, free, layout, count), (size / count.clamp(min=1))[layout.row].float()
+
+
+def lowest(noise: Tensor, free: Tensor, layout: Layout, count: Tensor) -> Tensor:
+    """(T,) bool: of the free tokens of each sequence the `count` (R,) with the smallest noise."""
     order = (2.0 * layout.row + torch.where(free, noise, 1.5)).argsort()  # sequence by sequence, smallest noise first
     rank = torch.empty_like(order)
     rank[order] = torch.arange(len(order), device=order.device)
     rank = rank - layout.bounds[layout.row].long()
-    return free & (rank < count[layout.row]), (size / count.clamp(min=1))[layout.row].float()
+    return free & (rank < count[layout.row])
 
 
 def sizes(free: Tensor, layout: Layout) -> Tensor:

@@ -11,6 +11,7 @@ class MLM(Objective):
     name = "mlm"
     title = "masked language modelling"
     cite = ("devlin2019",)
+    translates = True
 
     def forward(self, batch: Batch) -> Loss:
         states = self.encoder.states(batch.inputs, batch.layout)  # (T, H)

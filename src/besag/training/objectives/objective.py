@@ -38,6 +38,7 @@ class Objective(Named, nn.Module, ABC):
 
     masks: ClassVar[bool] = True  # does it learn from the law's masks? If not, it makes its own corruption
     least_hidden: ClassVar[int] = 1  # places of a passage, for it to be more than `mlm`
+    translates: ClassVar[bool] = False  # can it be asked of a decoder beside a source, with smoothed labels?
     mask_shown: ClassVar[bool] = False  # is it more than `mlm` only where the mask itself is shown?
 
     def __init__(self, encoder: Encoder, *, seed: int = 0) -> None:
@@ -69,5 +70,5 @@ def predict(encoder: Encoder, states: Tensor, batch: Batch) -> tuple[Tensor, Pre
     if not encoder.watched:
         return encoder.losses(rows, target), None
     logits = encoder.logits(rows)  # (M, V)
-    losses = cross_entropy(logits, target)
+    losses = encoder.nll(logits, target)
     return losses, Predicted(target, losses.detach(), logits.detach().argmax(-1) == target)

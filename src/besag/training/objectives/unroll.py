@@ -31,7 +31,7 @@ from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
 from besag.training.objectives import draws
 from besag.training.objectives.mdlm import per_token, predictions
-from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, cross_entropy
+from besag.training.objectives.objective import OBJECTIVES, Loss, Objective
 from besag.vocabulary import Vocabulary
 
 
@@ -41,6 +41,7 @@ class Unroll(Objective):
     title = "mending a corrupted text, then what was made of it (SUNDAE, PaDIR)"
     cite = ("savinov2022",)
     masks = False
+    translates = True
 
     ordinary: Tensor  # (V,) bool: may be drawn
 
@@ -83,7 +84,7 @@ class Unroll(Objective):
         stages: list[Tensor] = []
         for stage in range(self.stages):
             logits = self.encoder.logits(self.encoder.states(inputs, batch.layout)[places])  # (N, V)
-            losses = cross_entropy(logits, target)
+            losses = self.encoder.nll(logits, target)
             counts = corrupted[places].float() if stage == 0 and self.first == "corrupted" else torch.ones_like(losses)
             stages.append((losses * counts).sum() / counts.sum().clamp(min=1))
             if stage + 1 < self.stages:

@@ -29,6 +29,11 @@ class Data:
     valid: tuple[str, ...] = ()  # held out; nothing here: `held_out` of train is kept aside
     held_out: float = 0.002  # share of the documents
     field: str = "text"  # of JSONL and Parquet rows
+    source: tuple[str, ...] = ()  # parallel text: files whose lines are translated by those of `target`
+    target: tuple[str, ...] = ()  # as many files, and lines, as of `source`
+    valid_source: tuple[str, ...] = ()  # the same, held out
+    valid_target: tuple[str, ...] = ()  # beside `valid_source`
+    source_field: str | None = None  # parallel text in the rows of `train` and `valid`: the source; `field`: the target
     spans: str | None = None  # field with [[start, end], …] in characters: entities or errors, for laws that want them
     dataset: str | None = None  # a name for `datasets.load_dataset`, with `split`
     split: str = "train"  # of that dataset
@@ -53,7 +58,8 @@ class Tokenizer:
 @dataclass(frozen=True)
 class Model:
     start: str | None = None  # a folder or hub name to go on from; if not given, a new network:
-    family: str = "modernbert"  # any model_type of transformers that has a *ForMaskedLM, or "besag"
+    family: str = "modernbert"  # any model_type of transformers that has a *ForMaskedLM, or "besag"; bart, marian, t5 …
+    decoder: Literal["none", "masked", "causal"] = "none"  # beside a source: sees both sides, or the left one alone
     config: dict[str, Any] = field(default_factory=dict)  # of that family; sizes not set are those of a small network
 
 
@@ -79,6 +85,8 @@ class Masking:
 class Objective:
     name: str = "mlm"  # what is learned: a name of besag.training.objectives
     options: dict[str, Any] = field(default_factory=dict)  # of the objective
+    smoothing: float = 0.0  # share of each label that is spread over the vocabulary
+    length: float = 0.1  # weight of the loss of a predicted length, beside a masked decoder; 0: none is predicted
 
 
 @dataclass(frozen=True)
@@ -113,6 +121,7 @@ class Run:
     compile: bool = False  # with torch.compile
     accumulate: int = 1  # batches of each process in one step
     ema: float = 0.0  # decay of the averaged weights, which are then evaluated and saved; 0: none
+    average: int = 1  # the finished model is the mean of this many last checkpoints, which `keep` must hold
     checkpoint_every: int = 1000  # steps
     checkpoint_state: Literal["float32", "16-bit"] = "float32"  # moments and averages; weights are always exact
     checkpoint_shard: float = 500.0  # MB of one file of a checkpoint, at most
@@ -173,10 +182,18 @@ class Recipe:
     card: Card = field(default_factory=Card)
 
 
+def is_parallel(data: Data) -> bool:
+    """Is the text pairs of a source and its target?"""
+    return bool(data.source or data.target or data.source_field is not None)
+
+
 # ---- reading and writing
 
 # what names files; hub names stay as they are, and so does "-"
-PATHS = ("data.train", "data.valid", "data.cache", "run.output", "adapt.task", "evaluation.minimal_pairs")
+PATHS = (
+    "data.train", "data.valid", "data.source", "data.target", "data.valid_source", "data.valid_target", "data.cache",
+    "run.output", "adapt.task", "evaluation.minimal_pairs",
+)  # fmt: skip
 PATHS_OR_NAMES = ("tokenizer.path", "model.start", "masking.options", "objective.options")
 
 # what may change when a run is resumed: none of it changes what was learned so far

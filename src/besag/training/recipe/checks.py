@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from besag.errors import BesagError, nearest, quoted
 from besag.registry import refuse_unknown
-from besag.training.recipe import values
+from besag.training.recipe import translation, values
 from besag.training.recipe.values import Bounds
 
 if TYPE_CHECKING:
@@ -33,13 +33,15 @@ BOUNDS = {
     "tokenizer.size": Bounds(16, 2**22),
     "masking.rate": SOME_SHARE, "masking.end_rate": SOME_SHARE, "masking.hold": BELOW_ONE, "masking.mask": SHARE,
     "masking.random": SHARE, "masking.keep": SHARE, "masking.predict": SOME_SHARE, "masking.copies": Bounds(1, 1000),
+    "objective.smoothing": BELOW_ONE, "objective.length": WEIGHT,
     "optimizer.lr": FACTOR, "optimizer.matrix_lr": FACTOR, "optimizer.weight_decay": WEIGHT,
     "optimizer.betas": BELOW_ONE, "optimizer.eps": FACTOR, "optimizer.momentum": BELOW_ONE,
     "optimizer.clip": WEIGHT,
     "schedule.steps": EVERY, "schedule.tokens": Bounds(1, 10**15), "schedule.minutes": Bounds(0, 10**7, low_open=True),
     "schedule.warmup": SHARE, "schedule.decay": SHARE, "schedule.floor": SHARE,
     "run.seed": Bounds(0, 2**47), "run.accumulate": Bounds(1, 2**16), "run.ema": BELOW_ONE,
-    "run.checkpoint_every": EVERY, "run.checkpoint_shard": Bounds(1, 10**6), "run.keep": EVERY,
+    "run.average": Bounds(1, 1000), "run.checkpoint_every": EVERY,
+    "run.checkpoint_shard": Bounds(1, 10**6), "run.keep": EVERY,
     "run.log_every": EVERY, "run.workers": Bounds(0, 1024), "run.threads": Bounds(1, 1024),
     "adapt.rank": Bounds(1, 2**16), "adapt.alpha": FACTOR, "adapt.task_weight": WEIGHT,
     "evaluation.every": FROM_ZERO, "evaluation.rate": SOME_SHARE, "evaluation.sentences": FROM_ZERO,
@@ -52,7 +54,9 @@ def check(recipe: Recipe, source: str) -> None:
     """Refuse what cannot be run. `source` is what the message calls the recipe."""
     try:
         _check_data(recipe)
+        translation.check(recipe)
         _check_masking(recipe)
+        _check_average(recipe)
         total(recipe)
         _check_law(recipe)
         _check_objective(recipe)
@@ -75,7 +79,7 @@ def total(recipe: Recipe) -> tuple[str, float]:
 
 def _check_data(recipe: Recipe) -> None:
     data = recipe.data
-    if not data.train and data.dataset is None:
+    if not data.train and data.dataset is None and not data.source:
         raise BesagError("data.train names no files: give files, globs or '-' for stdin, or the name of a data.dataset")
     if data.train and data.dataset is not None:
         raise BesagError(
@@ -91,11 +95,28 @@ def _check_data(recipe: Recipe) -> None:
             f"data.batch_tokens = {data.batch_tokens} is less than data.max_length = {data.max_length}: a batch must "
             "hold a sequence"
         )
-    if not data.valid and data.held_out == 0 and (recipe.evaluation.every or recipe.evaluation.sentences):
+    if (
+        not data.valid
+        and not data.valid_source
+        and data.held_out == 0
+        and (recipe.evaluation.every or recipe.evaluation.sentences)
+    ):
         raise BesagError(
             "data.valid names no files and data.held_out = 0: nothing is held out to evaluate on. Give one, or set "
             "evaluation.every = 0 and evaluation.sentences = 0"
         )
+
+
+def _check_average(recipe: Recipe) -> None:
+    run = recipe.run
+    if run.average > run.keep:
+        raise BesagError(f"run.average = {run.average}, and run.keep = {run.keep} checkpoints stay: keep as many")
+    if run.average > 1 and run.ema:
+        raise BesagError(f"run.average = {run.average} and run.ema = {run.ema:g} are two averages: give one of them")
+
+
+def _evaluates(recipe: Recipe) -> bool:
+    return bool(recipe.evaluation.every or recipe.evaluation.sentences)
 
 
 def _check_masking(recipe: Recipe) -> None:
@@ -180,6 +201,8 @@ def _check_objective(recipe: Recipe) -> None:
     from besag.training.objectives import OBJECTIVES
 
     name, options = recipe.objective.name, recipe.objective.options
+    if name == "causal" and recipe.model.decoder != "causal":
+        raise BesagError("the objective 'causal' is of a left-to-right decoder: set model.decoder = 'causal'")
     own = objective_options(name)
     if recipe.masking.copies > 1 and not OBJECTIVES.find(name).masks:
         raise BesagError(
@@ -234,10 +257,12 @@ def _check_model(recipe: Recipe) -> None:
     from besag.conditionals import families
     from besag.training.network import networks
 
-    known = families.masked()
+    known, what = families.masked(), "a *ForMaskedLM"
+    if model.decoder != "none":
+        known, what = families.decoders(), "an encoder and a decoder (model.decoder)"
     if model.family not in known:
         raise BesagError(
-            f"model.family = {quoted(model.family)} is no family of transformers or besag that has a *ForMaskedLM."
+            f"model.family = {quoted(model.family)} is no family of transformers or besag that has {what}."
             f"{nearest(model.family, known)} There are: {', '.join(known)}"
         )
     config = {key: value for key, value in model.config.items() if key != networks.MULTIPLE}

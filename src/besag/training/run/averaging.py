@@ -1,4 +1,4 @@
-"""The exponential moving average of weights: a ← d a + (1 − d) w after every step.
+"""Averages of weights: over all steps, a ← d a + (1 − d) w after every one; or over the last checkpoints, their mean.
 
 Averages are float32 whatever the weights are. Early on, d is at most (1 + t) / (10 + t) at step t, so that the random
 weights of the beginning are soon forgotten.
@@ -6,7 +6,7 @@ weights of the beginning are soon forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
@@ -56,3 +56,21 @@ class Averaging:
             raise BesagError("the checkpoint's averaged weights are not those of this network")
         for name, average in zip(self.names, self.averages, strict=True):
             average.copy_(state[name])
+
+
+@contextmanager
+def mean_of(module: nn.Module, states: Iterable[Mapping[str, Tensor]]) -> Iterator[None]:
+    """In here the module's weights are the mean of these states of it; what is no number with a fraction stays."""
+    own = module.state_dict()
+    before = {name: part.detach().clone() for name, part in own.items() if part.is_floating_point()}
+    sums, count = {name: torch.zeros_like(part, dtype=torch.float32) for name, part in before.items()}, 0
+    for state in states:
+        count += 1
+        for name, total in sums.items():
+            total += state[name].to(total)
+    try:
+        if count:
+            module.load_state_dict({name: total / count for name, total in sums.items()}, strict=False)
+        yield
+    finally:
+        module.load_state_dict(before, strict=False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,21 +21,26 @@ from besag import masks
 from besag.conditionals import loading
 from besag.errors import BesagError
 from besag.hardware import choose_dtype
-from besag.masks.law import MaskLaw, Statistics
+from besag.masks.law import MaskLaw
+from besag.training.data import parallel, sources
 from besag.training.data.batch_plan import BatchPlan
-from besag.training.data.cache import Cache, prepare
+from besag.training.data.cache import Cache
 from besag.training.data.loader import BatchDataset, Clock, StreamBatches, Template, indices, make_loader
-from besag.training.data.sources import STDIN, NoDocuments, Which
+from besag.training.data.pair_batches import PairBatches, PairPlan
+from besag.training.data.parallel import Parallel
 from besag.training.network import adapt, networks
+from besag.training.network.decoders import with_mask
 from besag.training.network.encoder import Encoder
+from besag.training.network.translator import Translator
 from besag.training.objectives import OBJECTIVES
 from besag.training.objectives.objective import Objective
-from besag.training.recipe import Recipe
+from besag.training.recipe import Recipe, is_parallel
 from besag.training.run import memory
 from besag.training.run.ranks import Ranks
+from besag.training.run.text import Text
 from besag.vocabulary import Vocabulary
 
-TOKENIZER, CACHE = "tokenizer", "cache"
+TOKENIZER = "tokenizer"
 MADE_FROM = "made_from.json"  # in the folder of a tokenizer that was trained for a run
 RATES = 1024  # passages over which the mean rate is taken
 
@@ -54,6 +58,7 @@ class Built:
     clock: Clock
     train: Cache | None  # the corpus, tokenised; None where it is a stream
     valid: Cache | None  # held-out text; None where nothing is held out
+    valid_pairs: Parallel | None = None  # the same with its sources, where text is parallel
 
     @property
     def model(self) -> Any:
@@ -124,13 +129,7 @@ def build(
         networks.round_weights(model)
     assert vocabulary.mask_id is not None
     assert vocabulary.pad_id is not None
-    encoder = Encoder(
-        model,
-        mask_id=vocabulary.mask_id,
-        pad_id=vocabulary.pad_id,
-        special_ids=vocabulary.special_ids,
-        ragged=ragged,
-    )
+    encoder = _encoder(recipe, model, vocabulary, ragged)
     data = Text(recipe, vocabulary, ranks, resume)
     objective = _objective(recipe, vocabulary, encoder, data, precision)
     if recipe.run.compile:
@@ -140,8 +139,9 @@ def build(
     static = recipe.run.compile and ragged and unpadded
     batches, clock = _batches(recipe, vocabulary, data, masking, ranks, unpadded=unpadded, static=static)
     return Built(
-        recipe, device, precision, vocabulary, encoder, objective, masking, batches, clock, data.train, data.valid
-    )
+        recipe, device, precision, vocabulary, encoder, objective, masking, batches, clock, data.train, data.valid,
+        data.valid_pairs,
+    )  # fmt: skip
 
 
 # ---- precision and layout
@@ -155,8 +155,23 @@ def _precision(asked: str, device: torch.device) -> str:
     return asked
 
 
+def _encoder(recipe: Recipe, model: Any, vocabulary: Vocabulary, ragged: bool) -> Encoder:
+    """Around the network; a decoder that sees both sides must be told how long a target is, so it learns to say it."""
+    about: Any = {"mask_id": vocabulary.mask_id, "pad_id": vocabulary.pad_id, "special_ids": vocabulary.special_ids}
+    predicts = recipe.model.decoder == "masked" and recipe.objective.length > 0
+    if recipe.model.decoder == "none":
+        encoder = Encoder(model, **about, ragged=ragged)
+    else:
+        most = recipe.data.max_length - Template(vocabulary).size
+        encoder = Translator(model, **about, most=most if predicts else None)
+    encoder.smoothing = recipe.objective.smoothing
+    return encoder
+
+
 def _ragged(lengths: str, model: Any, vocabulary: Vocabulary, device: torch.device, precision: str) -> bool:
     """Can sequences be run end to end? On CUDA, in bfloat16, where the family's attention can be replaced."""
+    if model.config.is_encoder_decoder:
+        return False
     wanted = device.type == "cuda" and precision != "float32" and lengths != "bucketed"
     return wanted and networks.can_be_ragged(model, vocabulary)
 
@@ -168,7 +183,8 @@ def _vocabulary(recipe: Recipe, ranks: Ranks, resume: bool) -> Vocabulary:
     """The tokenizer that is named, that of the network to go on from, or one trained on the data and kept."""
     name = recipe.tokenizer.path or recipe.model.start
     if name is not None:
-        return loading.read_vocabulary(networks.found(name), name)
+        vocabulary = loading.read_vocabulary(networks.found(name), name)
+        return vocabulary if recipe.model.decoder == "none" else with_mask(vocabulary)
     folder = Path(recipe.run.output) / TOKENIZER
     ranks.made_once(lambda: _train_tokenizer(recipe, folder, resume))
     return loading.read_vocabulary(folder, str(folder))
@@ -176,13 +192,13 @@ def _vocabulary(recipe: Recipe, ranks: Ranks, resume: bool) -> Vocabulary:
 
 def _train_tokenizer(recipe: Recipe, folder: Path, resume: bool) -> None:
     """A tokenizer that another try left is taken if it was made in the same way, and replaced if not."""
-    from besag.training.data.sources import documents, fingerprint
     from besag.training.tokenizer import train_tokenizer
     from besag.training.tokenizer.saving import save_whole
 
     how = {name: value for name, value in asdict(recipe.tokenizer).items() if name != "path"}
     how["max_length"] = recipe.data.max_length
-    made_from = json.dumps({**how, "sources": fingerprint(recipe.data)}, indent=1)
+    pairs = is_parallel(recipe.data)
+    made_from = json.dumps({**how, "sources": (parallel if pairs else sources).fingerprint(recipe.data)}, indent=1)
     note = folder / MADE_FROM
     if folder.exists():
         if note.is_file() and (resume or note.read_bytes() == made_from.encode()):
@@ -192,50 +208,11 @@ def _train_tokenizer(recipe: Recipe, folder: Path, resume: bool) -> None:
                 f"{str(folder)!r} is there already and not of this run: name it in tokenizer.path, or choose another "
                 "run.output"
             )
-    texts = (document.text for document in documents(recipe.data, "train"))
+    plain = (document.text for document in sources.documents(recipe.data, "train"))
+    texts = parallel.texts(recipe.data) if pairs else plain
     learnt = train_tokenizer(texts, **how)
     note.unlink(missing_ok=True)  # what is half replaced is nobody's
     save_whole(learnt, folder, {MADE_FROM: made_from})
-
-
-class Text:
-    """The tokenised corpus of a recipe, and what is held out of it."""
-
-    def __init__(self, recipe: Recipe, vocabulary: Vocabulary, ranks: Ranks, resume: bool) -> None:
-        self.data, self.vocabulary, self.ranks, self.resume = recipe.data, vocabulary, ranks, resume
-        self.folder = Path(recipe.data.cache or Path(recipe.run.output) / CACHE)
-        self.train = None if recipe.data.stream else self._cache("train")
-        once = recipe.data.stream or STDIN in recipe.data.train  # what is read once cannot be held out of as well
-        self.valid = self._held_out() if recipe.data.valid or (recipe.data.held_out and not once) else None
-        self._statistics: Statistics | None = None
-
-    def _cache(self, which: Which) -> Cache:
-        return self.ranks.made_once(lambda: prepare(self.data, self.vocabulary, self.folder, which, resume=self.resume))
-
-    def _held_out(self) -> Cache | None:
-        """Of a few long documents, a share may be none of them: then nothing is evaluated."""
-        if self.data.valid:
-            return self._cache("valid")
-
-        def make() -> Cache | None:
-            try:
-                return prepare(self.data, self.vocabulary, self.folder, "valid", resume=self.resume)
-            except NoDocuments:
-                warnings.warn(
-                    f"nothing is held out to evaluate on: a share of {self.data.held_out:g} (data.held_out) is not one "
-                    "document of this corpus. Name files in data.valid, or hold out more",
-                    stacklevel=2,
-                )
-                return None
-
-        return self.ranks.made_once(make)
-
-    def statistics(self) -> Statistics:
-        if self.train is None:
-            raise BesagError("data.stream = true: this law or objective counts tokens first, which needs a cache")
-        if self._statistics is None:
-            self._statistics = self.train.statistics(self.vocabulary)
-        return self._statistics
 
 
 def _batches(
@@ -250,6 +227,9 @@ def _batches(
 ) -> tuple[BatchDataset | StreamBatches, Clock]:
     schedule, run, copies = recipe.schedule, recipe.run, recipe.masking.copies
     clock = Clock(schedule.steps, schedule.tokens, run.accumulate, ranks.world)
+    if data.pairs is not None:
+        pairs = PairPlan(data.pairs, recipe.data, special=Template(vocabulary).size, seed=run.seed)
+        return PairBatches(pairs, vocabulary, masking, clock, seed=run.seed), clock
     if data.train is None:
         streamed = StreamBatches(
             recipe.data, vocabulary, masking, clock, seed=run.seed, unpadded=unpadded, copies=copies, static=static
@@ -265,6 +245,9 @@ def _batches(
 
 def _masking(recipe: Recipe, vocabulary: Vocabulary, encoder: Encoder, data: Text, ranks: Ranks) -> masks.Masking:
     said = recipe.masking
+    if recipe.model.decoder == "causal":  # every token is asked for, and none is hidden
+        nothing = masks.Replacement(encoder.mask_id, mask=1.0, ordinary=np.zeros(0, np.int64))
+        return masks.Masking(masks.law("uniform"), masks.rate_named("constant", 1.0), nothing)
     law = masks.law(said.law, **said.options)
     if type(law).prepare is not MaskLaw.prepare:  # a pass over the corpus, made once
         law = ranks.made_once(lambda: law.prepare(data.statistics()))
@@ -281,13 +264,19 @@ def _masking(recipe: Recipe, vocabulary: Vocabulary, encoder: Encoder, data: Tex
 
 
 def _objective(recipe: Recipe, vocabulary: Vocabulary, encoder: Encoder, data: Text, precision: str) -> Objective:
-    kind = OBJECTIVES.find(recipe.objective.name)
+    kind = OBJECTIVES.find("causal" if recipe.model.decoder == "causal" else recipe.objective.name)
+    options = {} if recipe.model.decoder == "causal" else recipe.objective.options
     with networks.seeded(recipe.run.seed + 1):
-        objective: Any = kind(encoder, seed=recipe.run.seed, **recipe.objective.options)
+        objective: Any = kind(encoder, seed=recipe.run.seed, **options)
     if hasattr(objective, "prepare"):
         objective.prepare(data.statistics())
     if hasattr(objective, "meet"):
         objective.meet(vocabulary)
+    if isinstance(encoder, Translator):
+        from besag.training.objectives.translation import Translation
+
+        special = Template(vocabulary).size
+        objective = Translation(objective, special=special, weight=recipe.objective.length)
     if recipe.adapt.task is not None:
         from besag.training.objectives.task import Examples, TaskMixture
 

@@ -86,6 +86,10 @@ class Checkpoints:
             )
         return found
 
+    def last(self, count: int) -> list[Checkpoint]:
+        """The last so many, as far as there are that many and they are whole."""
+        return [found for path in self._paths()[-count:] if (found := _looked_at(path)[0]) is not None]
+
     def _newest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest whole one, and what is wrong with those after it."""
         torn: list[str] = []

@@ -127,7 +127,8 @@ class _Run:
             if not progress.finished:
                 self.loop.train()
             if self.loop.finished:
-                self._finish()
+                with self._mean_of_last() if self.recipe.run.average > 1 else nullcontext():
+                    self._finish()
         finally:
             if self.log is not None:
                 self.log.close()
@@ -248,6 +249,22 @@ class _Run:
                     curves=self.folder / CURVES,
                 )
         self.ranks.gather(None)
+
+    @contextmanager
+    def _mean_of_last(self) -> Iterator[None]:
+        """In here the weights are the mean of those of the last checkpoints, on every process."""
+        from besag.training.run.averaging import mean_of
+
+        last = self.checkpoints.last(self.recipe.run.average)
+        if len(last) < self.recipe.run.average:
+            warnings.warn(
+                f"run.average = {self.recipe.run.average}, but there are {len(last)} checkpoints: write more of them "
+                "(run.checkpoint_every)",
+                stacklevel=2,
+            )
+        states = (sixteen.unpack(one.read())["objective"] for one in last)
+        with mean_of(self.built.objective, states):
+            yield
 
 
 @contextmanager

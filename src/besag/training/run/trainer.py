@@ -99,7 +99,7 @@ class Loop(Trainer):  # type: ignore[misc]
         self.remove_callback(transformers.PrinterCallback)
         self.add_callback(_Flow(self))
         self.meter = Meter()
-        self.averaging = Averaging(built.encoder.model, recipe.run.ema) if recipe.run.ema else None
+        self.averaging = Averaging(built.encoder.trained, recipe.run.ema) if recipe.run.ema else None
         if self.averaging is not None and self._start is not None:
             self.averaging.restore(self._start["averaging"])
         self.timer = Timer(self.progress.seconds)

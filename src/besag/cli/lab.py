@@ -1,0 +1,124 @@
+"""`besag lab`: claims of the theory, measured on systems small enough for exact answers; listed, run, on one page."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from besag.cli import options as o
+from besag.cli.catalogue import every
+from besag.cli.config import Config
+from besag.cli.exits import UNSCORED, guarded, say
+from besag.cli.groups import PlotOptions, grouped
+from besag.cli.settings import settings
+from besag.errors import BesagError
+from besag.files.writing import check_output, print_table
+
+if TYPE_CHECKING:
+    from besag.lab.finding import Finding
+
+_NAMES = "Experiments: `besag lab list`."
+_SET = "An option of an experiment (`besag methods NAME`); NAME.OPTION=VALUE for one of several. Repeat."
+_FULL = "Larger systems and more repetitions; minutes, not seconds."
+_PAGE = "The page, an HTML file that needs nothing else."
+
+Names = Annotated[list[str], typer.Argument(metavar="NAME…", help=_NAMES, show_default=False)]
+Some = Annotated[list[str] | None, typer.Argument(metavar="[NAME…]", help=f"{_NAMES} All if not given.")]
+Set = Annotated[list[str] | None, o.of_method("--set", metavar="NAME=VALUE", help=_SET, show_default=False)]
+Full = Annotated[bool, o.of_method("--full", help=_FULL)]
+Page = Annotated[str, o.of_output("--output", "-o", help=_PAGE, show_default=False)]
+
+lab = typer.Typer(name="lab", help="See the theory hold, or fail outside its conditions.", no_args_is_help=True)
+
+
+@lab.command("list")
+@guarded
+def list_experiments() -> int:
+    """List the experiments: what each is about. besag methods NAME says more of one."""
+    print_table([{"experiment": one.name, "about": one.title} for one in every("experiment")], sys.stdout)
+    return 0
+
+
+@lab.command("run")
+@guarded
+@grouped
+def run(
+    names: Names, output: PlotOptions, set_: Set = None, seed: o.Seed = None, full: Full = False, config: Config = None
+) -> int:
+    """Run experiments: tables, and what was shown; as rows or, with --format jsonl, everything with its arrays.
+
+    besag lab run dictionary
+
+    besag lab run dictionary --format jsonl -o dictionary.jsonl --plot dictionary.svg
+
+    Exit code 3: a claim does not hold in these numbers.
+    """
+    chosen = settings("experiment", names, set_, {"seed": seed})
+    if output.plot is not None and len(chosen) > 1:
+        raise BesagError(f"--plot {output.plot!r} is one picture, and there are {len(chosen)} experiments: run one")
+    out = output.open()
+    every_finding = []
+    for found in _run(chosen, full):
+        every_finding.append(found)
+        output.save(found)
+        if output.on_screen:
+            print(found, end="\n\n")
+        else:
+            say(f"{found.name}: {_verdict(found)}")
+    for row in [] if output.on_screen else _rows(every_finding, output.shape):
+        out.write(row, {})
+    out.close()
+    return 0 if all(found.holds for found in every_finding) else UNSCORED
+
+
+@lab.command("report")
+@guarded
+@grouped
+def report(
+    output: Page, names: Some = None, seed: o.Seed = None, full: Full = False, force: o.Force = False,
+    config: Config = None,
+) -> int:  # fmt: skip
+    """Run experiments and write one page: figures, tables, text, and the command for each.
+
+    besag lab report -o lab.html
+
+    Exit code 3: a claim does not hold in these numbers.
+    """
+    chosen = settings("experiment", names or [one.name for one in every("experiment")], None, {"seed": seed})
+    check_output(output, force)
+
+    import besag
+    from besag.files.whole import write_whole
+    from besag.lab.report import page
+
+    found, began = [], time.monotonic()
+    for one in _run(chosen, full):
+        found.append(one)
+        say(f"{one.name}: {_verdict(one)}, {time.monotonic() - began:.1f} s so far")
+    write_whole(output, page(found, {"besag": besag.__version__, "full": full, "seed": seed or 0}))
+    say(f"{sum(one.holds for one in found)} of {len(found)} experiments hold what they claim: {output}")
+    return 0 if all(one.holds for one in found) else UNSCORED
+
+
+def _run(chosen: dict[str, dict[str, Any]], full: bool) -> Iterator[Finding]:
+    from besag.lab.experiment import experiment
+
+    for name, own in chosen.items():
+        yield experiment(name, **own).run(full)
+
+
+def _verdict(found: Finding) -> str:
+    return "holds" if found.holds else "DOES NOT HOLD"
+
+
+def _rows(every_finding: Sequence[Finding], shape: str) -> Sequence[dict[str, Any]]:
+    """Of JSON Lines each finding whole; else a row for each row of a table, all with the same columns."""
+    if shape == "jsonl":
+        return [found.to_dict() for found in every_finding]
+    rows = [row for found in every_finding for row in found.rows()]
+    columns = dict.fromkeys(name for row in rows for name in row)
+    return [{name: row.get(name, "") for name in columns} for row in rows]

@@ -1,0 +1,131 @@
+"""Does hiding more help a trained network, at equal compute? Small transformers on spins and on a grammar, by rate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+
+from besag.arrays import Floats
+from besag.checks import whole_number
+from besag.lab.experiment import Drawing, Experiment, Finding, register
+from besag.lab.pictures import dressed, style
+from besag.lab.seeds import against, interval, ratio, table, told
+from besag.lab.systems.grammar import grammar
+from besag.lab.systems.graphs import chain
+from besag.lab.systems.pairwise import ising
+from besag.lab.systems.system import System
+from besag.lab.trained import train_on
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+RATES: dict[str, dict[str, Any]] = {
+    "1/6": {"rate": 1 / 6}, "1/3": {"rate": 1 / 3}, "1/2": {"rate": 1 / 2}, "5/6": {"rate": 5 / 6},
+}  # fmt: skip
+MEASURES = ("one hidden", "any number hidden", "Gibbs law", "order gap")
+UNITS = {
+    "one hidden": "KL at 1 hidden place, nats", "any number hidden": "KL at 1 … N hidden, nats",
+    "Gibbs law": "TV of the Gibbs law", "order gap": "TV between orders of sweeps",
+}  # fmt: skip
+HEADS = "trained on", "hidden"
+Cells = dict[tuple[str, str], Floats]  # (system and data, rate) → (seeds, measures)
+
+
+@register
+@dataclass(frozen=True)
+class TrainedRates(Experiment):
+    name: ClassVar[str] = "trained_rates"
+    title: ClassVar[str] = "does hiding more help a trained network, at equal compute?"
+    claim: ClassVar[str] = (
+        "at the same number of steps on the same number of tokens, a network answers best for as many hidden places as "
+        "it was trained with; hiding most places does not make its single-site answers, or the Gibbs law, better"
+    )
+    cite: ClassVar[tuple[str, ...]] = ("li2024", "wettig2023")
+
+    steps: Annotated[int, "of training; three times as many with --full"] = 150
+    seeds: Annotated[int, "networks of each kind; more with --full"] = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole_number(self.steps, "steps", least=2, most=10**5)
+        whole_number(self.seeds, "seeds", least=2, most=100)
+
+    def measure(self, full: bool) -> Finding:
+        spins = ising(chain(6), 0.7)
+        systems: dict[str, tuple[System, int]] = {
+            "6 spins, 300 sequences": (spins, 300),
+            "6 spins, 5,000 sequences": (spins, 5000),
+            "grammar, 2,000 sentences": (grammar(), 2000),
+        }
+        steps, seeds = (3 * self.steps, 2 * self.seeds) if full else (self.steps, self.seeds)
+        found: Cells = {}
+        for called, (system, sequences) in systems.items():
+            for rate, masking in RATES.items():
+                found[called, rate] = self._cell(system, masking, sequences, steps, seeds)
+        mean = {cell: dict(zip(MEASURES, values.mean(0), strict=True)) for cell, values in found.items()}
+        return Finding(
+            shown=_answer(found),
+            claims={
+                "one hidden place: hiding 5/6 in training is worse than 1/6, everywhere": all(
+                    mean[called, "5/6"]["one hidden"] > mean[called, "1/6"]["one hidden"] for called in systems
+                ),
+                "any number hidden: hiding 1/2 is better than 1/6 and than 5/6 on spins": all(
+                    mean[called, "1/2"]["any number hidden"]
+                    < min(mean[called, "1/6"]["any number hidden"], mean[called, "5/6"]["any number hidden"])
+                    for called in systems if "spins" in called
+                ),
+                "Gibbs law: hiding 5/6 in training is farther from the truth than 1/6, everywhere": all(
+                    mean[called, "5/6"]["Gibbs law"] > mean[called, "1/6"]["Gibbs law"] for called in systems
+                ),
+            },
+            tables={
+                f"{seeds} networks each, {steps} steps of 64 sequences: mean ± 95 % over seeds": table(
+                    found, HEADS, MEASURES
+                ),
+                "against hiding 1/6, seed by seed: ratio (95 %)": against(found, "1/6", HEADS, MEASURES),
+            },
+            arrays={f"{called}, {rate}": values for (called, rate), values in found.items()},
+            figures={named: Drawing(
+                f"{UNITS[named]}, by the share of places hidden in training; equal compute, mean and 95 % interval "
+                f"over {seeds} networks.", _drawing(found, named),
+            ) for named in MEASURES[:3]},
+            notes=(
+                "2 layers of width 32; every context is asked, so that only the training is random",
+                "Gibbs law: what 200 sweeps make of the truth; order gap: left-to-right against right-to-left sweeps",
+            ),
+        )  # fmt: skip
+
+    def _cell(self, system: System, masking: Mapping[str, Any], sequences: int, steps: int, seeds: int) -> Floats:
+        runs = [train_on(system, masking, sequences, steps, seed=100 * self.seed + number) for number in range(seeds)]
+        return np.array([[run.measures[name] for name in MEASURES] for run in runs])
+
+
+def _answer(found: Cells) -> str:
+    """The change from hiding 1/6 to hiding more, in words."""
+    said = []
+    for called, rate in (("6 spins, 5,000 sequences", "1/3"), ("6 spins, 300 sequences", "1/3"),
+                         ("6 spins, 5,000 sequences", "5/6")):  # fmt: skip
+        changes = [
+            f"{name} {told(ratio(found[called, rate][:, at], found[called, '1/6'][:, at]))}"
+            for at, name in enumerate(MEASURES[:3])
+        ]
+        said.append(f"{rate} on {called}: {', '.join(changes)}")
+    return f"Distances from the truth against those of hiding 1/6 at equal compute. {'; '.join(said)}."
+
+
+def _drawing(found: Cells, named: str) -> Any:
+    def draw(ax: Axes) -> None:
+        at = MEASURES.index(named)
+        for number, called in enumerate(dict.fromkeys(called for called, _ in found)):
+            middle, _, high = np.array([interval(found[called, rate][:, at]) for rate in RATES]).T
+            half = high - middle
+            where = np.arange(len(RATES)) + 0.08 * (number - 1)
+            look = style(number)
+            ax.errorbar(where, middle, np.minimum(half, 0.9 * middle), capsize=3, label=called, markersize=5, **look)
+        dressed(ax, "share of places hidden in training", UNITS[named], yscale="log")
+        ax.set_xticks(range(len(RATES)), list(RATES))
+
+    return draw

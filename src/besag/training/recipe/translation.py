@@ -1,0 +1,86 @@
+"""Whether a recipe of a translator makes sense: parallel text and a decoder go together.
+
+What is made for one text (copies of a passage, streams, a labelled task …) is refused beside them, not passed over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from besag.errors import BesagError, quoted
+
+if TYPE_CHECKING:
+    from besag.training.recipe import Data, Recipe
+
+KEYS = ("source", "target", "valid_source", "valid_target", "source_field")
+
+
+def check(recipe: Recipe) -> None:
+    pairs, decoder = _said(recipe.data), recipe.model.decoder
+    if decoder == "none":
+        if pairs:
+            raise BesagError(
+                f"{pairs} is parallel text, which a decoder learns from: set model.decoder = 'masked' or 'causal'"
+            )
+        if recipe.objective.smoothing and not _kind(recipe).translates:
+            raise BesagError(
+                f"the objective {recipe.objective.name!r} takes labels as they are: objective.smoothing = 0"
+            )
+        return
+    if not pairs:
+        raise BesagError(
+            f"model.decoder = {decoder!r} needs parallel text: name files in data.source and data.target, or a "
+            "data.source_field of the rows in data.train"
+        )
+    _check_pairs(recipe.data)
+    _refuse_beside(recipe)
+    if decoder == "masked" and (not _kind(recipe).translates or recipe.objective.name == "causal"):
+        raise BesagError(
+            f"the objective {recipe.objective.name!r} is not for a decoder that sees both sides: {_translating()} are"
+        )
+
+
+def _said(data: Data) -> str:
+    """The key by which text is parallel; empty where it is not."""
+    return next((f"data.{key} = {quoted(getattr(data, key))}" for key in KEYS if getattr(data, key)), "")
+
+
+def _check_pairs(data: Data) -> None:
+    named = any(getattr(data, key) for key in KEYS[:-1])
+    if data.source_field is not None:
+        if named:
+            raise BesagError("data.source_field is of rows in data.train, data.source of files: give one of the two")
+        return
+    for source, target in (("source", "target"), ("valid_source", "valid_target")):
+        if bool(getattr(data, source)) != bool(getattr(data, target)):
+            missing = target if getattr(data, source) else source
+            raise BesagError(f"sources and targets belong together, file by file: data.{missing} names none")
+    if not data.source:
+        raise BesagError("data.valid_source is held out of nothing: name files in data.source and data.target")
+
+
+def _refuse_beside(recipe: Recipe) -> None:
+    data = recipe.data
+    beside = {
+        "data.train": bool(data.train and data.source), "data.valid": bool(data.valid and data.source),
+        "data.train = '-'": "-" in data.train, "data.dataset": data.dataset is not None, "data.stream": data.stream,
+        "data.spans": data.spans is not None, "data.lengths = 'unpadded'": data.lengths == "unpadded",
+        "masking.copies": recipe.masking.copies > 1, "adapt.method": recipe.adapt.method != "none",
+        "adapt.task": recipe.adapt.task is not None, "run.weights = 'int8'": recipe.run.weights == "int8",
+        "evaluation.minimal_pairs": bool(recipe.evaluation.minimal_pairs),
+    }  # fmt: skip
+    for key, is_there in beside.items():
+        if is_there:
+            raise BesagError(f"{key} does not go with pairs of a source and its target: leave it out")
+
+
+def _kind(recipe: Recipe) -> Any:
+    from besag.training.objectives import OBJECTIVES
+
+    return OBJECTIVES.find(recipe.objective.name)
+
+
+def _translating() -> str:
+    from besag.training.objectives import OBJECTIVES
+
+    return ", ".join(name for name, kind in OBJECTIVES.items() if kind.translates and name != "causal")

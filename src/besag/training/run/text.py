@@ -1,0 +1,86 @@
+"""The tokenised text of a recipe: passages or pairs, and what is held out of them.
+
+Knows that the first of several processes writes the caches while the others wait. How a cache is made is the affair of
+`besag.training.data`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from besag.errors import BesagError
+from besag.masks.law import Statistics
+from besag.training.data import parallel
+from besag.training.data.cache import Cache, prepare
+from besag.training.data.parallel import Parallel
+from besag.training.data.sources import STDIN, NoDocuments, Which
+from besag.training.recipe import Recipe, is_parallel
+from besag.training.run.ranks import Ranks
+from besag.vocabulary import Vocabulary
+
+CACHE = "cache"
+NOTHING_HELD_OUT = (
+    "nothing is held out to evaluate on: a share of {:g} (data.held_out) is not one {} of this corpus. Name files in "
+    "{}, or hold out more"
+)
+
+
+class Text:
+    """The tokenised corpus of a recipe, and what is held out of it."""
+
+    def __init__(self, recipe: Recipe, vocabulary: Vocabulary, ranks: Ranks, resume: bool) -> None:
+        self.data, self.vocabulary, self.ranks, self.resume = recipe.data, vocabulary, ranks, resume
+        self.folder = Path(recipe.data.cache or Path(recipe.run.output) / CACHE)
+        self.pairs = self._pairs("train") if is_parallel(recipe.data) else None
+        self.valid_pairs: Parallel | None = None
+        if self.pairs is not None:
+            self.train: Cache | None = self.pairs.target
+            self.valid_pairs = self._held_out_pairs()
+            self.valid = None if self.valid_pairs is None else self.valid_pairs.target
+            self._statistics: Statistics | None = None
+            return
+        self.train = None if recipe.data.stream else self._cache("train")
+        once = recipe.data.stream or STDIN in recipe.data.train  # what is read once cannot be held out of as well
+        self.valid = self._held_out() if recipe.data.valid or (recipe.data.held_out and not once) else None
+        self._statistics = None
+
+    def _pairs(self, which: Which) -> Parallel:
+        return self.ranks.made_once(lambda: parallel.prepare(self.data, self.vocabulary, self.folder, which))
+
+    def _held_out_pairs(self) -> Parallel | None:
+        if not self.data.valid and not self.data.valid_source and not self.data.held_out:
+            return None
+
+        def make() -> Parallel | None:
+            try:
+                return parallel.prepare(self.data, self.vocabulary, self.folder, "valid")
+            except NoDocuments:
+                warnings.warn(NOTHING_HELD_OUT.format(self.data.held_out, "pair", "data.valid_source"), stacklevel=2)
+                return None
+
+        return self.ranks.made_once(make)
+
+    def _cache(self, which: Which) -> Cache:
+        return self.ranks.made_once(lambda: prepare(self.data, self.vocabulary, self.folder, which, resume=self.resume))
+
+    def _held_out(self) -> Cache | None:
+        """Of a few long documents, a share may be none of them: then nothing is evaluated."""
+        if self.data.valid:
+            return self._cache("valid")
+
+        def make() -> Cache | None:
+            try:
+                return prepare(self.data, self.vocabulary, self.folder, "valid", resume=self.resume)
+            except NoDocuments:
+                warnings.warn(NOTHING_HELD_OUT.format(self.data.held_out, "document", "data.valid"), stacklevel=2)
+                return None
+
+        return self.ranks.made_once(make)
+
+    def statistics(self) -> Statistics:
+        if self.train is None:
+            raise BesagError("data.stream = true: this law or objective counts tokens first, which needs a cache")
+        if self._statistics is None:
+            self._statistics = self.train.statistics(self.vocabulary)
+        return self._statistics

@@ -1,0 +1,57 @@
+"""The contract of experiments: names, options, seeds, commands; and what every registered one must be."""
+
+import dataclasses
+import inspect
+from typing import Annotated
+
+import pytest
+
+import besag.lab.experiments  # noqa: F401 (fills the registry)
+from besag.errors import BesagError
+from besag.lab.experiment import EXPERIMENTS, Experiment, Finding, experiment
+
+
+@dataclasses.dataclass(frozen=True)
+class Toy(Experiment):
+    name = "toy"
+    title = "a toy"
+    claim = "a number is what it was set to"
+
+    size: Annotated[int, "of nothing"] = 3
+
+    def measure(self, full):
+        return Finding("so", {"so": True}, {"sizes": [{"size": self.size * (2 if full else 1)}]})
+
+
+def test_a_run_says_what_it_was():
+    found = Toy(size=4, seed=2).run(full=True)
+    assert (found.name, found.title) == ("toy", "a toy")
+    assert found.command == "besag lab run toy --set size=4 --seed 2 --full"
+    assert found.rows() == [{"experiment": "toy", "table": "sizes", "size": 8}]
+    assert Toy().run().command == "besag lab run toy"
+
+
+def test_a_seed_is_a_number_from_0_on():
+    with pytest.raises(BesagError, match="seed=-1"):
+        Toy(seed=-1)
+
+
+def test_what_would_take_for_ever_is_refused():
+    with pytest.raises(BesagError, match="places=99: give at most 10"):
+        experiment("star_order", places=99)
+    with pytest.raises(BesagError, match=r"coupling=-0\.5"):
+        experiment("beyond", coupling=-0.5)
+
+
+def test_a_wrong_name_is_refused():
+    with pytest.raises(BesagError, match="there is no experiment 'nothing'"):
+        experiment("nothing")
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_says_what_it_is(name):
+    kind = EXPERIMENTS[name]
+    assert kind.title
+    assert kind.claim
+    assert inspect.getmodule(kind).__doc__
+    assert experiment(name).seed == 0
