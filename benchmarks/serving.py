@@ -47,6 +47,17 @@ def mixture(number: int) -> tuple[str, dict[str, Any]]:
     return "/score", {"texts": text, "method": ["pll", "chain"][kind % 2]}
 
 
+def weigh(route: str, body: dict[str, Any]) -> int:
+    """What the server will take it for."""
+    from besag.service import weighing
+
+    if route == "/joint":
+        return weighing.joint(body["text"], 2, body["candidates"])
+    if route == "/sample":
+        return weighing.sample(body["text"], None, body["chains"], None, 2)
+    return weighing.scores([weighing.tokens(body["texts"])], body["method"], {})
+
+
 class Server:
     """A process, its CPU seconds and its memory."""
 
@@ -128,9 +139,10 @@ def main() -> None:
     parser.add_argument("--overload", type=float, default=0.0, help="clients ask for so many times the queue")
     parser.add_argument("--output", help="a JSON file for the figures")
     given = parser.parse_args()
-    weight = 150  # tokens, about, that a request of the mixture weighs
-    queue = int(given.clients * weight / given.overload) if given.overload else 2**20
-    server = Server("--device", "cpu", "--queue-tokens", str(max(2000, queue)))
+    weights = [weigh(*mixture(number)) for number in range(500)]
+    queue = int(given.clients * sum(weights) / len(weights) / given.overload) if given.overload else 2**20
+    queue = max(queue, *weights)  # else some could never be taken: 413
+    server = Server("--device", "cpu", "--queue-tokens", str(queue))
     asyncio.run(load(server.address, 4, 2))  # to begin with
     cpu, memory = server.cpu, server.memory
     statuses, answered, took = asyncio.run(load(server.address, given.clients, given.seconds))
@@ -141,7 +153,7 @@ def main() -> None:
     found = {
         "clients": given.clients,
         "seconds": given.seconds,
-        "queue_tokens": max(2000, queue),
+        "queue_tokens": queue,
         "statuses": {str(status): count for status, count in sorted(statuses.items())},
         "requests_per_second": len(answered) / given.seconds,
         "requests_per_cpu_second": len(answered) / spent,

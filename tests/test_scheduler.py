@@ -170,6 +170,13 @@ def test_sixteen_hundred_calls_in_eight_threads_exactly(scheduler):
     assert differing(scheduler, besag.load(Table.random(3, 4), progress=False), ["s0", "s1", "s2"], 1600) == []
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_sixteen_hundred_calls_in_eight_threads_by_a_network(scheduler):
+    lm = besag.load((tiny("bert").eval(), vocabulary("bert").tokenizer), device="cpu", progress=False)
+    assert differing(scheduler, lm, ["the", "cat", "mat", "on", "a"], 1600, 1e-4) == []
+
+
 def test_sources_of_callers_are_not_mixed_up(scheduler):
     lm = besag.load(
         GivenTable({"Hund": [[0.4, 0.0], [0.1, 0.1]], "Katze": [[0.0, 0.1], [0.1, 0.2]]}, symbols=["a", "b"])
@@ -215,6 +222,20 @@ def test_a_full_queue_says_no_and_how_long_to_wait():
     assert [future.result() for future in accepted] == list(Engine(Arbitrary()).run(asks(n) for n in range(3)))
     assert scheduler.submit(engine, asks(3)).result()  # there is room again
     assert scheduler.close(seconds=10)
+
+
+def test_what_weighs_nothing_is_let_in_and_goes_first():
+    law, scheduler = Counting(Held()), Scheduler(queue_tokens=20)
+    engine = Engine(law)
+    first = scheduler.submit(engine, asks(0, rounds=1))
+    time.sleep(0.05)  # it is on the device
+    others = [scheduler.submit(engine, asks(n, rounds=1, length=2 + n)) for n in (1, 0)]
+    with scheduler.admit(0) as ticket:
+        well = scheduler.submit(engine, asks(9, rounds=1, length=1), ticket=ticket)
+        law.inner.go.set()
+        wait([first, well, *others])
+    assert [len(batch[0]) for batch in law.batches][:2] == [3, 1]
+    scheduler.close()
 
 
 def test_a_producer_that_is_faster_than_the_device_is_bounded():

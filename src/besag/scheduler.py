@@ -37,10 +37,10 @@ AHEAD = 64  # plans of one caller that may wait: its memory does not grow with i
 
 
 class Busy(BesagError):
-    """The queue is full: come again after so many seconds."""
+    """There is no room now: come again after so many seconds."""
 
-    def __init__(self, waiting: int, retry_after: int) -> None:
-        super().__init__(f"{waiting:,} tokens wait already: try again in {retry_after} s")
+    def __init__(self, why: str, retry_after: int) -> None:
+        super().__init__(f"{why}: try again in {retry_after} s")
         self.retry_after = retry_after
 
 
@@ -178,7 +178,10 @@ class Scheduler:
     # ---- the door, for any thread
 
     def admit(self, tokens: int, seconds: float | None = None) -> Ticket:
-        """Room for so many tokens, to be done within so many seconds; or `Busy`, or `TooLarge`. For 0 there is room."""
+        """Room for so many tokens, to be done within so many seconds; or `Busy`, or `TooLarge`.
+
+        For a question that weighs nothing there is always room, and it goes first: is all well?
+        """
         with self._changed:
             self._refuse_closed()
             if tokens > self.queue_tokens:
@@ -187,7 +190,8 @@ class Scheduler:
                     "for less at a time"
                 )
             if tokens and self.waiting + tokens > self.queue_tokens:
-                raise Busy(self.waiting, self._seconds(self.waiting + tokens - self.queue_tokens))
+                wait = self._seconds(self.waiting + tokens - self.queue_tokens)
+                raise Busy(f"{self.waiting:,} tokens wait already", wait)
             if self.waiting == 0:
                 self._since = time.monotonic()
             self.waiting += tokens
@@ -293,7 +297,10 @@ class Scheduler:
             job = self._jobs.popleft() if self._jobs else None
             stale, self._stale = self._stale, False
         for asker, request in arrived:
-            self._line[asker] = None
+            if asker.ticket.tokens:
+                self._line[asker] = None
+            else:
+                self._line = {asker: None, **self._line}
             self._guarded(asker.engine, lambda work: work.add(asker, request))  # noqa: B023 - at once
         now = time.monotonic()
         if stale or any(now > asker.ticket.deadline for asker in self._line):

@@ -108,7 +108,7 @@ def test_a_full_queue_is_waited_for(monkeypatch):
 
         def sometimes(tokens, seconds=None):
             if next(told, False):
-                raise Busy(1, 1)
+                raise Busy("full", 1)
             return admit(tokens, seconds)
 
         monkeypatch.setattr(scheduler, "admit", sometimes)

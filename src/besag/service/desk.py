@@ -48,6 +48,7 @@ class Desk:
     shows_texts: bool = False
     metrics: Metrics = field(default_factory=Metrics)
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "besag-request"))
+    urgent: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "besag-health"))
     loaders: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "besag-load"))
     draining: bool = False
 
@@ -75,7 +76,8 @@ class Desk:
                 if begun is not None:
                     begun(ticket)
                 engine = scheduler.asking(lm.engine, ticket)
-                work = loop.run_in_executor(self.threads, lambda: _unless_stopped(ticket, verb, through(lm, engine)))
+                threads = self.threads if weight else self.urgent  # what weighs nothing waits for nobody
+                work = loop.run_in_executor(threads, lambda: _unless_stopped(ticket, verb, through(lm, engine)))
                 watch = asyncio.ensure_future(_watched(request, ticket))
                 try:
                     return await work
@@ -107,8 +109,8 @@ class Desk:
     def close(self, within: float) -> bool:
         self.draining = True
         done = self.shelf.close(within)
-        self.threads.shutdown(wait=False)
-        self.loaders.shutdown(wait=False)
+        for threads in (self.threads, self.urgent, self.loaders):
+            threads.shutdown(wait=False)
         return done
 
 

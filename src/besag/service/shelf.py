@@ -102,7 +102,7 @@ class Shelf:
                 f"{lm.name!r} takes {volume.bytes:,} bytes, and models may take {self.memory:,.0f}: serve it with more"
             )
         if held + volume.bytes > self.memory:
-            raise Busy(held, 5)
+            raise Busy("the models in memory are all being asked, and this one does not fit beside them", 5)
         return lm
 
     def _put_away(self, volume: _Volume) -> None:
