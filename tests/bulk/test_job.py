@@ -193,6 +193,16 @@ def test_a_torn_journal_goes_on(corpus: Path, tmp_path: Path) -> None:
     assert (len(notes), totals.rows, totals.unscored()) == (13, 50, {"empty": 1})
 
 
+def test_shards_whose_note_was_lost_are_counted_from_their_files(corpus: Path, tmp_path: Path) -> None:
+    job = start(corpus, tmp_path / "job")
+    work_on(job)
+    noted = Totals.of(read(job.folder)[0])
+    (tmp_path / "job" / Journal.NAME).write_bytes(b"")
+    journal = Journal(job.folder)
+    assert not list(run(job, Work(VERB, job.shape, job.folder.path, job.block), here, journal))
+    assert (journal.totals.rows, journal.totals.kept, journal.totals.states) == (noted.rows, noted.kept, noted.states)
+
+
 def test_the_rate_is_that_of_late() -> None:
     notes = [Note(number, rows=10, tokens=50, at=float(number)) for number in range(200)]
     assert rate(notes) == (10.0, 50.0)

@@ -46,3 +46,14 @@ def test_other_columns_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BesagError, match="shard 000001 has other columns"):
         shape.merge([shape.encode([(row(1), {})], OWN), b"a,b\n1,2\n"], str(tmp_path / "m.csv"))
     assert not (tmp_path / "m.csv").exists()
+
+
+@pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "parquet"])
+def test_a_shard_tells_the_status_of_each_row(format: str) -> None:
+    """Of several answers about a row the first counts; a text may hold whatever a format must quote."""
+    rows = [(7, "a\tb\nc", "ok"), (8, "", "empty"), (8, "", "ok"), (9, "\\x", "undecodable")]
+    pairs = [({"row": row, "text": text, "status": status}, {}) for row, text, status in rows]
+    shape = Shape(format)  # type: ignore[arg-type]
+    found = shape.statuses(shape.encode(pairs, ["row", "text", "status"]))
+    assert found == {"7": "ok", "8": "empty", "9": "undecodable"}
+    assert shape.statuses(shape.encode([], ["row", "text", "status"])) == {}

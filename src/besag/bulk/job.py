@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -88,6 +89,13 @@ class Job:
 
     def _together(self, one: Shard, other: Shard) -> bool:
         return one.pieces[-1].source == other.pieces[0].source
+
+    def recounted(self, number: int) -> Note:
+        """What a finished shard says itself: whoever noted it may have been killed before. What was not kept was ok."""
+        found = self.shape.statuses(self.folder.read(shard_name(number, self.shape.format)))
+        rows = min(self.size, self.rows - number * self.size)
+        states = Counter({"ok": rows - len(found)}) + Counter(found.values())
+        return Note(number, rows, len(found), states=dict(states))
 
     def shards_in_order(self) -> Iterator[bytes]:
         """What every shard holds, for `merge`."""

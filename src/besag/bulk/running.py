@@ -13,6 +13,8 @@ from besag.errors import BesagError
 
 def run(job: Job, work: Work, pool: Pool, journal: Journal) -> Iterator[Note]:
     """Each note as its shard is done; what stops the job is raised, and what is finished stays."""
+    for number in sorted(job.finished() - journal.totals.notes.keys()):
+        journal.totals.add(job.recounted(number))
     units = job.units()
     if not units:
         return

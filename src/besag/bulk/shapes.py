@@ -10,13 +10,15 @@ import io
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from contextlib import suppress
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from besag.bulk.index import row_lines
 from besag.errors import BesagError, quoted, require
 from besag.files.cells import csv_line, tsv_line
 from besag.files.encoding import Columns, Delimited, JsonLines, Others, Row
-from besag.files.rows import parquet_rows
+from besag.files.lines import lines
+from besag.files.rows import NoRows, parquet_rows, rows
 from besag.files.whole import whole
 from besag.files.writing import ParquetWriter
 
@@ -30,21 +32,21 @@ class Shape(NamedTuple):
     format: Format
     others: tuple[str, ...] = ()  # the other columns of the first row of all
 
-    def encode(self, rows: Sequence[Pair], own: Sequence[str]) -> bytes:
+    def encode(self, pairs: Sequence[Pair], own: Sequence[str]) -> bytes:
         """A file of these rows; `own` are the columns of a verb, there even where no row was kept."""
         first = dict.fromkeys(own), dict.fromkeys(self.others)
         if self.format == "jsonl":
             encode = JsonLines()
-            return "".join(encode(*pair) for pair in rows).encode("utf-8")
+            return "".join(encode(*pair) for pair in pairs).encode("utf-8")
         if self.format == "parquet":
-            return self._parquet(rows, first)
+            return self._parquet(pairs, first)
         table = Delimited(tsv_line if self.format == "tsv" else csv_line)
         table.columns.arrange(*first)
-        return "".join([table.header(), *(table(*pair) for pair in rows)]).encode("utf-8")
+        return "".join([table.header(), *(table(*pair) for pair in pairs)]).encode("utf-8")
 
-    def _parquet(self, rows: Sequence[Pair], first: Pair) -> bytes:
+    def _parquet(self, pairs: Sequence[Pair], first: Pair) -> bytes:
         pyarrow, parquet = require("pyarrow", extra="bulk"), require("pyarrow.parquet", extra="bulk")
-        if not rows:
+        if not pairs:
             columns = Columns()
             columns.arrange(*first)
             buffer = io.BytesIO()
@@ -54,9 +56,23 @@ class Shape(NamedTuple):
             path = os.path.join(place, "shard.parquet")
             out = ParquetWriter(path)
             out.columns.arrange(*first)
-            _write(out, rows)
+            _write(out, pairs)
             with open(path, "rb") as file:
                 return file.read()
+
+    def statuses(self, content: bytes) -> dict[str, str]:
+        """What a shard says of each row of the input: its number, and the status of its (first) answer."""
+        if self.format == "parquet":
+            if not require("pyarrow.parquet", extra="bulk").read_metadata(io.BytesIO(content)).num_rows:
+                return {}
+            found: Iterable[Any] = parquet_rows("a shard", ["row", "status"], file=io.BytesIO(content))
+        else:
+            found = rows(lines("a shard", iter([content]), keep_returns=self.format == "csv"), self.format, "a shard")
+        first: dict[str, str] = {}
+        with suppress(NoRows):
+            for row in found:
+                first.setdefault(str(row.values["row"]), str(row.values["status"]))
+        return first
 
     def merge(self, shards: Iterable[bytes], path: str) -> None:
         """All shards, in order, as one file: there whole, or not at all."""
@@ -92,9 +108,9 @@ class Shape(NamedTuple):
         return (name in self.others and f"input.{name}" not in names) or (plain != name and plain in self.others)
 
 
-def _write(out: ParquetWriter, rows: Iterable[Pair]) -> None:
+def _write(out: ParquetWriter, pairs: Iterable[Pair]) -> None:
     try:
-        for row, others in rows:
+        for row, others in pairs:
             out.write(row, others)
     finally:
         out.close()

@@ -10,12 +10,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from besag.lab.heads import MixtureHead, mixture_head, one_pass_step, stutter
     from besag.lab.learning.best_law import BestLaw, best_law
     from besag.lab.learning.bound import Bound, finite_sample_bound, quoted_bound
     from besag.lab.learning.estimators import Estimates, Fit, fit, simulate
     from besag.lab.learning.information import Information, information
     from besag.lab.learning.masks import masks_of, uniform_masks
-    from besag.lab.mixture_head import MixtureHead, mixture_head, one_pass_step, stutter
     from besag.lab.noise import NoisyConditionals, divergence, joint_of
     from besag.lab.pair_model import PairModel
     from besag.lab.systems.grammar import Grammar, grammar
@@ -37,7 +37,7 @@ _HOMES = {  # what is public, and the file that holds it
     "Graph": "besag.lab.systems.graphs",
     "Information": "besag.lab.learning.information",
     "MarkovChain": "besag.lab.systems.markov",
-    "MixtureHead": "besag.lab.mixture_head",
+    "MixtureHead": "besag.lab.heads",
     "NoisyConditionals": "besag.lab.noise",
     "PairModel": "besag.lab.pair_model",
     "Pairwise": "besag.lab.systems.pairwise",
@@ -57,15 +57,15 @@ _HOMES = {  # what is public, and the file that holds it
     "joint_of": "besag.lab.noise",
     "markov_chain": "besag.lab.systems.markov",
     "masks_of": "besag.lab.learning.masks",
-    "mixture_head": "besag.lab.mixture_head",
-    "one_pass_step": "besag.lab.mixture_head",
+    "mixture_head": "besag.lab.heads",
+    "one_pass_step": "besag.lab.heads",
     "potts": "besag.lab.systems.pairwise",
     "quoted_bound": "besag.lab.learning.bound",
     "random_family": "besag.lab.systems.random",
     "random_table": "besag.lab.systems.random",
     "simulate": "besag.lab.learning.estimators",
     "star": "besag.lab.systems.graphs",
-    "stutter": "besag.lab.mixture_head",
+    "stutter": "besag.lab.heads",
     "table": "besag.lab.systems.system",
     "two_modes": "besag.lab.systems.mixture",
     "uniform_masks": "besag.lab.learning.masks",

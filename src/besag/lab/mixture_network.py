@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from besag.arrays import Floats
 from besag.checks import checked, whole_number
 from besag.errors import BesagError
-from besag.lab.mixture_head import MOST_COMPONENTS, block_conditionals
+from besag.lab.heads import MOST_COMPONENTS, block_conditionals
 from besag.lab.systems.system import System, all_states, subset
 
 HIDDEN = 128  # units of each of the two layers

@@ -15,7 +15,7 @@ import numpy as np
 from besag.arrays import Floats
 from besag.checks import whole_number
 from besag.lab.experiment import Drawing, Experiment, Finding, register
-from besag.lab.mixture_head import block_conditionals, mixture_head, mixture_heads, one_pass_step, settled, stutter
+from besag.lab.heads import block_conditionals, mixture_head, mixture_heads, one_pass_step, settled, stutter
 from besag.lab.mixture_network import train_mixture_network
 from besag.lab.pictures import curves
 from besag.lab.systems.graphs import Graph, chain, clique, cycle

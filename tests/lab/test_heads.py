@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from besag.errors import BesagError
 from besag.lab import chain, ising, random_table, two_modes
-from besag.lab.mixture_head import block_conditionals, mixture_head, mixture_heads, one_pass_step, settled, stutter
+from besag.lab.heads import block_conditionals, mixture_head, mixture_heads, one_pass_step, settled, stutter
 
 
 def total_correlation(law):
