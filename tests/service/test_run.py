@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,7 +68,7 @@ def test_sigterm_under_load_answers_what_was_accepted(folder):
         for thread in threads:
             thread.start()
         while "besag_queue_tokens 0" in urllib.request.urlopen(f"{address}/metrics").read().decode():
-            pass
+            time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
         for thread in threads:
             thread.join(60)
