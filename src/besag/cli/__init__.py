@@ -25,6 +25,7 @@ from besag.cli.distil_scorer import distil_scorer
 from besag.cli.edit import edit
 from besag.cli.eval import evaluate
 from besag.cli.examples import examples
+from besag.cli.explore import explore
 from besag.cli.export import export
 from besag.cli.fill import fill
 from besag.cli.joint import joint
@@ -82,6 +83,7 @@ for command in (
     lengths,
     distil_scorer,
     export,
+    explore,
     serve,
     models,
     methods,

@@ -29,6 +29,7 @@ from starlette.exceptions import HTTPException
 import besag
 from besag.batches import NotFinite
 from besag.errors import BesagError
+from besag.explorer import routes as explorer
 from besag.scheduler import Busy, Late, Stopped, TooLarge
 from besag.service import native, openai
 from besag.service.desk import Desk, log
@@ -49,6 +50,7 @@ def create(desk: Desk) -> FastAPI:
     app = FastAPI(title="besag", version=besag.__version__, description="Masked language models as language models.")
     app.include_router(native.routes(desk))
     app.include_router(openai.routes(desk))
+    app.include_router(explorer.routes(desk))
 
     @app.get("/health", tags=["running"])
     async def health(request: Request) -> JSONResponse:

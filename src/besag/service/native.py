@@ -6,27 +6,24 @@ to, a function that watches).
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import JSONResponse
 
 from besag.joints.registry import CONSTRUCTIONS
 from besag.language_model import LanguageModel
 from besag.places.reading import MASK
 from besag.registry import Registry, options, refuse_unknown
 from besag.samplers import KERNELS
-from besag.scheduler import Ticket, TooLarge
+from besag.scheduler import TooLarge
 from besag.scores import METHODS
 from besag.service import bodies, tokenizers, weighing, wire
 from besag.service.bodies import said
 from besag.service.desk import Desk
-
-WAITING = 64  # events that a slow reader may be behind
-
+from besag.service.streaming import Tell, streamed
 
 def refuse_strangers(registry: Registry[Any], name: str, options: Mapping[str, object]) -> None:
     refuse_unknown(f"the {registry.what} {registry.known(name)!r}", registry.options(name), options)
@@ -124,7 +121,14 @@ def _writing(router: APIRouter, desk: Desk) -> None:
 
         if not body.stream:
             return await _told(desk, request, body, weight, draw)
-        return await _streamed(desk, request, body, weight, draw)
+
+        def run(lm: LanguageModel, tell: Tell) -> Any:
+            def watch(step: int, chains: list[int], texts: Callable[[], list[str]]) -> None:
+                tell(lambda: {"step": step, "chains": chains, "texts": texts()})
+
+            return _teller(request)(draw(lm if body.source is None else lm.given(body.source), watch=watch))
+
+        return await streamed(desk, request, desk.shelf.plain(body.model), weight, run)
 
 
 def _listing(router: APIRouter, desk: Desk) -> None:
@@ -164,50 +168,3 @@ def _model(desk: Desk, name: str) -> dict[str, Any]:
         about |= {"device": str(lm.conditionals.device), "dtype": lm.dtype, "width": lm.conditionals.width}
         about |= {"max_length": length, "sees": lm.conditionals.sees}
     return about
-
-
-async def _streamed(
-    desk: Desk, request: Request, body: bodies.SampleBody, weight: int, draw: Callable[..., Any]
-) -> StreamingResponse:
-    """Events: `step` as the reader keeps up, then `result` or `error`. Refusals come before the first of them."""
-    model = desk.shelf.plain(body.model)
-    loop, events = asyncio.get_running_loop(), asyncio.Queue[bytes]()
-    begun: asyncio.Future[Any] = loop.create_future()
-
-    def watch(step: int, chains: list[int], texts: Callable[[], list[str]]) -> None:
-        if events.qsize() < WAITING:  # else the reader is slow, and is shown a later step
-            row = {"step": step, "chains": chains, "texts": texts()}
-            loop.call_soon_threadsafe(events.put_nowait, _event("step", row))
-
-    def run(lm: LanguageModel) -> Any:
-        return _teller(request)(draw(lm if body.source is None else lm.given(body.source), watch=watch))
-
-    work: asyncio.Future[Any] = asyncio.ensure_future(desk.answer(request, model, weight, run, begun=begun.set_result))
-    await asyncio.wait({work, begun}, return_when=asyncio.FIRST_COMPLETED)
-    if not begun.done():
-        await work  # it was refused
-    ticket: Ticket = begun.result()
-
-    async def lines() -> AsyncIterator[bytes]:
-        try:
-            while not (work.done() and events.empty()):
-                turn = asyncio.ensure_future(events.get())
-                await asyncio.wait([work, turn], return_when=asyncio.FIRST_COMPLETED)
-                if turn.done():
-                    yield turn.result()
-                else:
-                    turn.cancel()
-                    await asyncio.sleep(0)  # what was put before the end
-            failure = work.exception()
-            if failure is None:
-                yield _event("result", {"model": model, "result": work.result()})
-            else:
-                yield _event("error", {"message": str(failure)})
-        finally:
-            ticket.cancel()  # no reader, no chain; where all is done this does nothing
-
-    return StreamingResponse(lines(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
-
-
-def _event(kind: str, data: Mapping[str, Any]) -> bytes:
-    return f"event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
