@@ -99,7 +99,10 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "service/bodies.py", "service/desk.py", "service/metrics.py",
     )),
     ("service/test_client.py", "what goes over the wire", ("service/tokenizers.py", "service/wire.py")),
-    ("service/test_native.py", "what is admitted by its weight", ("service/weighing.py",)),
+    ("service/test_native.py", "what is admitted by its weight, and what is streamed", (
+        "service/streaming.py", "service/weighing.py",
+    )),
+    ("explorer/test_routes.py", "the command is the page", ("cli/explore.py",)),
     ("service/test_openai.py", "prompts are what completions are made of", ("service/prompts.py",)),
     ("service/test_run.py", "the command is the server", ("cli/serve.py",)),
     ("cli/test_commands.py", "short commands that print text", (
@@ -214,6 +217,7 @@ WHOLE: dict[str, str] = {  # tests of no one file
     "cli/test_process.py": "the command as a process: streams, signals, how soon it answers",
     "cli/test_resume.py": "a scored file that goes on after a kill, byte for byte",
     "constraints/test_networks.py": "constraints on networks and under kernels",
+    "explorer/test_page.py": "the page in a real browser",
     "fuzz/test_fuzz.py": "hostile inputs of all commands and of everything public",
     "lab/test_names.py": "what is public of the lab",
     "results/test_conformance.py": "the contract of all results",

@@ -81,6 +81,12 @@ BODIES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     ),
     "/tokenize": body({"prompt": texts}),
     "/detokenize": body({"tokens": st.lists(st.integers(-1, 2000), max_size=5)}),
+    "/explorer/score": body({"text": texts}, method=st.sampled_from(sorted(METHODS))),
+    "/explorer/places": body({"text": texts}, k=small),
+    "/explorer/pair": body({"text": texts, "candidates": st.integers(2, 4)}),
+    "/explorer/write": st.tuples(body({"chains": small, "steps": small}, text=texts, length=small), kernels).map(
+        lambda two: {**two[0], **two[1]}
+    ),
     "/fill-mask": body({"inputs": texts}, parameters=st.fixed_dictionaries({"top_k": st.integers(0, 2000)})),
 }  # fmt: skip
 asking = st.sampled_from(sorted(BODIES)).flatmap(lambda route: st.tuples(st.just(route), BODIES[route]))

@@ -1,4 +1,4 @@
-"""The page at `/`, the files it is made of, and the three questions that its views ask beside those of the server.
+"""The page at `/`, the files it is made of, and the four questions that its views ask beside those of the server.
 
 Nothing of the page comes from another host, and its Content-Security-Policy has browsers hold it to that.
 """
@@ -18,6 +18,7 @@ from besag.language_model import LanguageModel
 from besag.places.reading import MASK
 from besag.samplers import KERNELS
 from besag.samplers.kernel import kernel
+from besag.scores import METHODS
 from besag.service import bodies, weighing
 from besag.service.bodies import said
 from besag.service.desk import Desk
@@ -38,6 +39,11 @@ HEADERS = {
 class PlacesBody(bodies.Body):
     text: bodies.Text
     k: Annotated[StrictInt, Field(ge=1, le=50)] = 20
+
+
+class ScoreBody(bodies.Body):
+    text: bodies.Text
+    method: bodies.Name = "pll"
 
 
 class PairBody(bodies.Body):
@@ -81,22 +87,29 @@ def _asking(router: APIRouter, desk: Desk) -> None:
     async def answer(request: Request, body: bodies.Body, weight: int, verb: Any) -> Response:
         def written(lm: LanguageModel) -> bytes:
             asked = lm if body.source is None else lm.given(body.source)
-            return json.dumps({"result": verb(asked)}).encode()
+            return json.dumps(verb(asked)).encode()
 
         found = await desk.answer(request, desk.shelf.plain(body.model), weight, written)
         return Response(found, media_type="application/json")
+
+    @router.post("/explorer/score")
+    async def score(request: Request, body: ScoreBody) -> Response:
+        """A text by one method, in bits; or why this model cannot be asked by it."""
+        weight = weighing.scores([weighing.tokens(body.text)], METHODS.known(body.method), {})
+        return await answer(request, body, weight, lambda lm: views.score(lm, body.text, body.method))
 
     @router.post("/explorer/places")
     async def places(request: Request, body: PlacesBody) -> Response:
         """What else could stand at each place of a text, and the text with it."""
         weight = weighing.scores([weighing.tokens(body.text)], "pll", {})
-        return await answer(request, body, weight, lambda lm: views.places(lm, body.text, body.k))
+        return await answer(request, body, weight, lambda lm: {"result": views.places(lm, body.text, body.k)})
 
     @router.post("/explorer/pair")
     async def pair(request: Request, body: PairBody) -> Response:
         """The joint of two masks by every construction, as tables."""
         weight = weighing.joint(body.text, 2, body.candidates)
-        return await answer(request, body, weight, lambda lm: views.pair(lm, body.text, body.candidates))
+        verb = lambda lm: {"result": views.pair(lm, body.text, body.candidates)}  # noqa: E731
+        return await answer(request, body, weight, verb)
 
 
 def _writing(router: APIRouter, desk: Desk) -> None:

@@ -25,6 +25,16 @@ from besag.scores.marginals import Marginals
 TOP = 8  # pairs that are told as sentences
 
 
+def score(lm: LanguageModel, text: str, method: str) -> dict[str, Any]:
+    """A score in bits, or why this model has none by this method: in a table of all methods that is no fault."""
+    try:
+        return {"result": lm.score(text, method, base=2).to_dict()}
+    except BesagError as refusal:
+        if type(refusal) is not BesagError:
+            raise  # the queue is full, the time is up: not about this method
+        return {"refused": str(refusal)}
+
+
 def places(lm: LanguageModel, text: str, k: int) -> dict[str, Any]:
     """Each place of a text, its own token, and the k likeliest with the text that each makes; in bits."""
     found = lm.marginals(text, outcomes="text", base=2)
