@@ -98,7 +98,7 @@ def test_a_kernel_that_tells_is_the_same_kernel():
     one = kernel("gibbs", temperature=0.5)
     other = views.telling(one, told.append)
     assert (other.label, other.law, type(other)) == (one.label, one.law, type(one))
-    chains = [table().sample(length=3, kernel=k, chains=2, steps=4, seed=1).texts for k in (one, other)]
+    chains = [table().sample(length=4, kernel=k, chains=2, steps=4, seed=1).texts for k in (one, other)]
     assert chains[0] == chains[1]
     assert len(told) == 4
 

@@ -1,7 +1,7 @@
 // Dependence: which words would have to be guessed together. Arcs over the sentence, and a map.
 
 import { ask } from "./ask.js";
-import { fixed, h, mix, palette, svg, width } from "./dom.js";
+import { fixed, h, mix, palette, SERIF, svg, width } from "./dom.js";
 import { call, exports, program } from "./exports.js";
 import { choice, examples, latest, line, refusal } from "./fields.js";
 import { heat, steered, together } from "./heat.js";
@@ -13,7 +13,7 @@ const EXAMPLES = [
   { text: "The woman lost her way." },
   { text: "He lives in New York." },
 ];
-const FONT = "22px Georgia, serif";
+const FONT = `22px ${SERIF}`;
 
 export function create(app) {
   let params = defaults;
@@ -67,12 +67,14 @@ export function create(app) {
     const [i, j] = params.at.split("-").map(Number);
     return params.at && i < names.length && j < names.length && i !== j ? [i, j] : null;
   };
-  const pick = (i, j) => i !== j && app.go({ ...params, at: `${i}-${j}` }, { replace: true });
-  const look = (i, j) => {
+  function pick(i, j) {
+    if (i !== j) app.go({ ...params, at: `${i}-${j}` }, { replace: true });
+  }
+  function look(i, j) {
     if (i === j || (over && over[0] === i && over[1] === j)) return;
     over = [i, j];
     render();
-  };
+  }
 
   async function show(given) {
     params = given;
@@ -126,7 +128,7 @@ export function create(app) {
         "stroke-linecap": "round", "stroke-opacity": chosen && !own ? 0.3 : 0.35 + (0.65 * value) / most, onpointerenter: () => look(i, j), onclick: () => pick(i, j) },
         svg("title", {}, `${names[i]} – ${names[j]}: ${fixed(value, 2)} bits`));
     });
-    const words = names.map((name, at) => svg("text", { x: starts[at], y: ground + 22, "font-size": 22, "font-family": "Georgia, serif",
+    const words = names.map((name, at) => svg("text", { x: starts[at], y: ground + 22, "font-size": 22, "font-family": SERIF,
       fill: chosen?.includes(at) ? colours.warm : colours.ink }, name));
     return svg("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: `0 0 ${wide} ${ground + 34}`, width: wide, height: ground + 34, role: "img",
       "aria-label": `Arcs between the words of: ${found.text}` }, parts, words);
@@ -156,7 +158,10 @@ export function create(app) {
     take.refresh();
   }
 
-  const python = () => program(found.model, app.model, `found = ${call("lm.dependence", [params.text], { candidates: Number(params.candidates) })}`, "print(found)  # found.matrix is what the map shows, in nats");
+  function python() {
+    const asked = call("lm.dependence", [params.text], { candidates: Number(params.candidates) });
+    return program(found.model, app.model, `found = ${asked}`, "print(found)  # found.matrix is what the map shows, in nats");
+  }
 
   return { element, show, repaint: () => found && render() };
 }

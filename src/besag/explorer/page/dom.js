@@ -41,6 +41,11 @@ export const percent = (p) => {
 };
 const raised = (digits) => [...digits].map((one) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[one]).join("");
 
+// ---- faces of pictures, as the page has them
+
+export const SERIF = '"Iowan Old Style", "Palatino Linotype", Palatino, P052, Georgia, serif';
+export const SANS = '"Segoe UI", Inter, Roboto, system-ui, sans-serif';
+
 // ---- colours, as the theme has them
 
 export function palette() {

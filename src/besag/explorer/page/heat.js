@@ -1,11 +1,11 @@
 // A table as colours, drawn as it is taken along: tokens on two sides, their marginals as bars where there are any.
 
-import { svg, width } from "./dom.js";
+import { SANS, SERIF, svg, width } from "./dom.js";
 
-const FONT = "13px Georgia, serif";
-const SANS = "system-ui, sans-serif";
+const FONT = `13.5px ${SERIF}`;
 
-// rows, columns: names. colour(i, j): of a cell, or null. bars: [shares of rows, shares of columns]. Returns an SVG.
+// rows, columns: names. colour(i, j): of a cell, or null. bars: [shares of rows, of columns]; "none" leaves
+// room for them. Returns an SVG.
 export function heat({ rows, columns, colour, bars, colours, title, cell = 26, chosen, pick, hover, label }) {
   const left = Math.ceil(Math.max(24, ...rows.map((name) => width(name, FONT)))) + 12;
   const top = Math.ceil(Math.max(24, ...columns.map((name) => width(name, FONT))) * 0.8) + 14;
@@ -17,7 +17,7 @@ export function heat({ rows, columns, colour, bars, colours, title, cell = 26, c
   const parts = [];
   if (title) parts.push(svg("text", { x: 2, y: 15, "font-size": 13, "font-family": SANS, "font-weight": 600, fill: colours.ink }, title));
   rows.forEach((name, i) => {
-    parts.push(svg("text", { x: x0 - 7, y: y0 + cell * (i + 0.5) + 4, "text-anchor": "end", "font-size": 13, "font-family": "Georgia, serif", fill: colours.ink }, name));
+    parts.push(svg("text", { x: x0 - 7, y: y0 + cell * (i + 0.5) + 4, "text-anchor": "end", "font-size": 13.5, "font-family": SERIF, fill: colours.ink }, name));
     columns.forEach((_, j) => {
       const fill = colour(i, j);
       if (fill === null) return;
@@ -26,10 +26,10 @@ export function heat({ rows, columns, colour, bars, colours, title, cell = 26, c
     });
   });
   columns.forEach((name, j) => {
-    const [x, y] = [x0 + cell * (j + 0.5) + 3, y0 - 8];
-    parts.push(svg("text", { x, y, transform: `rotate(-52 ${x} ${y})`, "font-size": 13, "font-family": "Georgia, serif", fill: colours.ink }, name));
+    const [x, y] = [x0 + cell * (j + 0.5) + 4, y0 - 7];
+    parts.push(svg("text", { x, y, transform: `rotate(-52 ${x} ${y})`, "font-size": 13.5, "font-family": SERIF, fill: colours.ink }, name));
   });
-  if (bars) {
+  if (bars && bars !== "none") {
     const most = Math.max(...bars.flat());
     bars[0].forEach((share, i) => parts.push(svg("rect", { x: x0 + cell * columns.length + 3, y: y0 + cell * i + 5, width: Math.max(0.5, (40 * share) / most), height: cell - 11, rx: 1, fill: colours.soft })));
     bars[1].forEach((share, j) => {

@@ -31,7 +31,7 @@ export function create(app) {
     }));
   const told = refusal();
   const readout = h("p", { class: "readout", role: "status", "aria-live": "polite" });
-  const maps = h("div", { class: "maps", tabindex: "0", role: "group", "aria-label": "Tables of word pairs: arrow keys move from pair to pair" });
+  const maps = h("div", { class: "maps three", tabindex: "0", role: "group", "aria-label": "Tables of word pairs: arrow keys move from pair to pair" });
   const lists = h("div", { class: "pairs" });
   const facts = h("p", { class: "soft facts" });
   const take = exports("two-masks", { svg: () => together(pictures(false), palette(), [`${params.text} · a probability of ${found.normalised} · ${found.model}`]), json: () => ({ view: "masks", ...found }), python });
@@ -75,7 +75,9 @@ export function create(app) {
 
   const law = (of, name = params.method) => of.laws.find((one) => one.method === name) ?? of.laws.find((one) => one.method === "ag");
   const prob = (of, i, j) => Math.exp(Number(of.matrix[i][j]));
-  const pick = (i, j) => app.go({ ...params, at: `${i}-${j}` }, { replace: true });
+  function pick(i, j) {
+    app.go({ ...params, at: `${i}-${j}` }, { replace: true });
+  }
 
   // The pair that the address names, or the likeliest.
   function said() {
@@ -102,7 +104,7 @@ export function create(app) {
     const shared = { rows: found.tokens[0], columns: found.tokens[1], colours, cell: params.candidates > 14 ? 17 : params.candidates > 10 ? 21 : 25, chosen: live ? at : null, pick, hover: look };
     const one = (of, name) => heat({ ...shared, title: name, label: name, bars: of.marginals.map((side) => side.map((x) => Math.exp(Number(x)))),
       colour: (i, j) => mix(colours.card, colours.cool, Math.sqrt(prob(of, i, j) / most)) });
-    const gap = heat({ ...shared, title: "Difference", label: "Difference",
+    const gap = heat({ ...shared, title: "Difference", label: "Difference", bars: "none",
       colour: (i, j) => {
         const value = (prob(joint, i, j) - prob(alone, i, j)) / apart;
         return mix(colours.card, value > 0 ? colours.warm : colours.cool, Math.sqrt(Math.abs(value)));
@@ -155,11 +157,11 @@ export function create(app) {
     return h("span", { class: "text" }, shown);
   }
 
-  const python = () => {
+  function python() {
     const of = (name) => call("lm.joint", [params.text], { method: name, candidates: Number(params.candidates) });
     return program(found.model, app.model, `alone = ${of(ALONE)}`, `joint = ${of(law(found).method)}`,
       "print(joint)  # joint.matrix() and joint.marginals are what the tables show, as logarithms");
-  };
+  }
 
   return { element, show, repaint: () => found && render() };
 }

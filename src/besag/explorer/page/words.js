@@ -1,7 +1,7 @@
 // A sentence as coloured words, each a button; two sentences in columns, with the difference below.
 
 import { align } from "./align.js";
-import { difference, fixed, h, mix, palette, slice, strength, svg, width } from "./dom.js";
+import { difference, fixed, h, mix, palette, SANS, SERIF, slice, strength, svg, width } from "./dom.js";
 import { arrows } from "./fields.js";
 
 export const words = (score) => score.tokens.map((one) => slice(score.text, one.start, one.end) || "␣");
@@ -87,7 +87,7 @@ function legend() {
 export function drawn(scores) {
   const colours = palette();
   const columns = columnsOf(scores);
-  const [font, wide, high] = ["20px Georgia, serif", 900, 46];
+  const [font, wide, high] = [`20px ${SERIF}`, 900, 46];
   let [x, y, lines] = [20, 20, []];
   const block = high * scores.length + (scores.length > 1 ? 26 : 12);
   columns.forEach((column, at) => {
@@ -101,17 +101,17 @@ export function drawn(scores) {
       const top = y + side * high;
       lines.push(
         svg("rect", { x, y: top, width: size - 2, height: high - 4, rx: 4, fill: mix(colours.card, colours.warm, 0.85 * strength(bits)) }),
-        svg("text", { x: x + size / 2 - 1, y: top + 23, "text-anchor": "middle", "font-size": 20, "font-family": "Georgia, serif", fill: colours.ink }, letters[side]),
-        svg("text", { x: x + size / 2 - 1, y: top + 37, "text-anchor": "middle", "font-size": 10, "font-family": "sans-serif", fill: colours.ink }, fixed(bits)));
+        svg("text", { x: x + size / 2 - 1, y: top + 23, "text-anchor": "middle", "font-size": 20, "font-family": SERIF, fill: colours.ink }, letters[side]),
+        svg("text", { x: x + size / 2 - 1, y: top + 37, "text-anchor": "middle", "font-size": 10, "font-family": SANS, fill: colours.ink }, fixed(bits)));
     });
     const value = scores.length > 1 ? gapOf(scores, column) : null;
     if (value !== null)
-      lines.push(svg("text", { x: x + size / 2, y: y + 2 * high + 10, "text-anchor": "middle", "font-size": 11, "font-family": "sans-serif", fill: value > 0 ? colours.warm : colours.cool }, difference(value)));
+      lines.push(svg("text", { x: x + size / 2, y: y + 2 * high + 10, "text-anchor": "middle", "font-size": 11, "font-family": SANS, fill: value > 0 ? colours.warm : colours.cool }, difference(value)));
     x += size + (at + 1 < columns.length && goesOn(scores, columns, at + 1) ? -1 : 5);
   });
   const told = scores.map((score) => `${fixed(score.total)} bits · ${score.method}: ${score.meaning} · ${score.model}`);
   const height = y + block + 16 * told.length + 12;
-  told.forEach((one, at) => lines.push(svg("text", { x: 20, y: y + block + 16 * (at + 1), "font-size": 12, "font-family": "sans-serif", fill: colours.soft }, one)));
+  told.forEach((one, at) => lines.push(svg("text", { x: 20, y: y + block + 16 * (at + 1), "font-size": 12, "font-family": SANS, fill: colours.soft }, one)));
   return svg("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: `0 0 ${wide} ${height}`, width: wide, height },
     svg("rect", { width: wide, height, fill: colours.paper }), lines);
 }

@@ -2,7 +2,7 @@
 
 import { ask, stream } from "./ask.js";
 import { align } from "./align.js";
-import { fixed, h, MASK } from "./dom.js";
+import { fixed, h, MASK, svg } from "./dom.js";
 import { call, exports, program } from "./exports.js";
 import { choice, examples, latest, line, number, refusal } from "./fields.js";
 import { ladder, trace } from "./traces.js";
@@ -40,15 +40,18 @@ export function create(app) {
   const canvas = h("div", { class: "canvas" });
   const slider = h("input", { type: "range", min: "0", value: "0", "aria-label": "Step", oninput: () => (pause(true), seek(Number(slider.value), true)), onchange: () => remember() });
   const play = h("button", { type: "button", class: "go", onclick: () => (timer ? pause() : start()) }, "Play");
-  const button = (label, name, onclick) => h("button", { type: "button", "aria-label": name, title: name, onclick }, label);
+  const button = (path, name, onclick) => h("button", { type: "button", class: "icon", "aria-label": name, title: name, onclick },
+    svg("svg", { viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" }, svg("path", { d: path, fill: "currentColor" })));
   const count = h("p", { class: "readout count" });
   const transport = h("div", { class: "transport", role: "group", "aria-label": "Steps" },
-    button("⏮", "To the start", () => (pause(), seek(0))), button("◀", "One step back", () => (pause(), seek(at() - 1))), play,
-    button("▶", "One step on", () => (pause(), seek(at() + 1))), button("⏭", "To the end", () => (pause(), seek(Infinity))), slider);
+    button("M2 2h2.5v12H2zM14 2v12L5.5 8z", "To the start", () => (pause(), seek(0))), button("M12 2v12L3.5 8z", "One step back", () => (pause(), seek(at() - 1))), play,
+    button("M4 2v12l8.5-6z", "One step on", () => (pause(), seek(at() + 1))), button("M11.5 2H14v12h-2.5zM2 2v12l8.5-6z", "To the end", () => (pause(), seek(Infinity))), slider);
   const traces = h("div", { class: "traces" });
+  const history = h("div", { class: "history", tabindex: "0", role: "group", "aria-label": "All steps" });
   const facts = h("p", { class: "soft facts" });
   const take = exports("writing", { svg: () => ladder(run.rows, shown), json: () => ({ view: "write", ...run.of, steps: run.rows, result: run.result }), python });
-  const result = h("div", { class: "result", hidden: true }, canvas, transport, count, traces, facts, take.element);
+  const result = h("div", { class: "result", hidden: true }, canvas, transport, count, traces,
+    h("h2", {}, "Step by step"), history, facts, take.element);
   const element = h("section", { class: "view", "aria-label": title },
     h("h1", {}, "How does it write?"),
     h("p", { class: "lede" },
@@ -175,6 +178,7 @@ export function create(app) {
     ].filter(Boolean);
     count.replaceChildren(h("b", {}, `Step ${run.rows[step].step}`), ` of ${run.over ? run.rows.length - 1 : "…"} · `, h("span", { "data-passes": spent }, spent.toLocaleString("en")), ` forward ${spent === 1 ? "pass" : "passes"} a chain`, more.length ? ` · ${more.join(" · ")}` : "");
     traces.replaceChildren(...trace(run.rows, step));
+    history.replaceChildren(ladder(run.rows, shown, step, (other) => (pause(true), seek(other))));
     facts.textContent = run.result ? `Samples from: ${run.result.law}. Seed ${run.result.seed}, ${run.result.model}.` : "";
     take.refresh();
   }
