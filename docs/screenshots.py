@@ -28,14 +28,13 @@ from besag.service.shelf import Shelf
 HERE = Path(__file__).parent
 RESULT = ".view:not([hidden]) .result:not([hidden])"
 MOST = 150_000  # bytes of a picture
+WRITTEN = "She [MASK] the [MASK] with her [MASK]."
 SHOTS = {  # name: (view, colours, height, what is looked at)
     "explorer-sentence": ("sentence", "light", 860, {}),
     "explorer-masks": ("masks", "dark", 1040, {}),
     "explorer-dependence": ("dependence", "light", 900, {}),
-    "explorer-write": (
-        "write", "dark", 900, {"text": "She [MASK] the [MASK] with her [MASK].", "kernel": "metropolis", "steps": 30, "step": 18},
-    ),
-}  # fmt: skip
+    "explorer-write": ("write", "dark", 900, {"text": WRITTEN, "kernel": "metropolis", "steps": 30, "step": 18}),
+}
 
 
 def served() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
@@ -50,14 +51,14 @@ class Seen:
         self.requests: list[str] = []
         self.errors: list[str] = []
         page.set_default_timeout(PATIENCE)
-        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("request", lambda one: one.url.startswith("data:") or self.requests.append(one.url))
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", lambda message: message.type in ("error", "warning") and self.errors.append(message.text))
 
     def open(self, view: str = "", wait: str = RESULT, **params: object) -> Any:
         query = f"?{urlencode(params)}" if params else ""
+        self.page.goto("about:blank")  # a change of the hash alone is no new page
         self.page.goto(f"{self.address}/#{view}{query}" if view else f"{self.address}/")
-        self.page.reload()  # a change of the hash alone is no new page
         if wait:
             self.page.wait_for_selector(wait)
         return self.page
@@ -70,12 +71,15 @@ class Seen:
         return self.page.locator(selector).all_inner_texts()  # type: ignore[no-any-return]
 
     def settled(self, condition: str) -> None:
-        """Until a condition in JavaScript holds."""
-        self.page.wait_for_function(condition)
+        """Until a condition in JavaScript holds; asked from outside, since the page may not run strings."""
+        end = time.monotonic() + PATIENCE / 1000
+        while not self.page.evaluate(condition):
+            assert time.monotonic() < end, condition
+            self.page.wait_for_timeout(30)
 
 
 def strangers(requests: list[str], address: str) -> list[str]:
-    return [url for url in requests if not url.startswith((f"{address}/", "data:", "blob:"))]
+    return [url for url in requests if not url.startswith((f"{address}/", "data:", "blob:", "about:"))]
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from besag.service.native import refuse_strangers
 from besag.service.streaming import Tell, streamed
 
 FILES = Path(__file__).parent / "page"
-TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -58,7 +58,7 @@ class WriteBody(bodies.Body):
     chains: Annotated[StrictInt, Field(ge=1, le=8)] = 1
     steps: Annotated[StrictInt, Field(ge=1, le=1000)] | None = None
     seed: bodies.Seed = 0
-    options: bodies.Options = {}
+    options: bodies.Options = Field({})
 
 
 def routes(desk: Desk) -> APIRouter:

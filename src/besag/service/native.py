@@ -25,6 +25,7 @@ from besag.service.bodies import said
 from besag.service.desk import Desk
 from besag.service.streaming import Tell, streamed
 
+
 def refuse_strangers(registry: Registry[Any], name: str, options: Mapping[str, object]) -> None:
     refuse_unknown(f"the {registry.what} {registry.known(name)!r}", registry.options(name), options)
 

@@ -34,7 +34,7 @@ async def streamed(
     run: Callable[[LanguageModel, Tell], Any],
     skip: bool = True,
 ) -> StreamingResponse:
-    """What `run` tells, then what it returns. Refusals come before the first event. `skip`: may a slow reader miss some?"""
+    """What `run` tells, then what it returns. Refusals come before the first event. May a slow reader miss some?"""
     loop, events = asyncio.get_running_loop(), asyncio.Queue[bytes]()
     begun: asyncio.Future[Any] = loop.create_future()
 
@@ -66,6 +66,7 @@ async def streamed(
                 yield _event("error", {"message": str(failure)})
         finally:
             ticket.cancel()  # no reader, no chain; where all is done this does nothing
+            work.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody is left to be told
 
     return StreamingResponse(lines(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 

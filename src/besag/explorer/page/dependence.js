@@ -125,7 +125,7 @@ export function create(app) {
       const own = chosen && ((chosen[0] === i && chosen[1] === j) || (chosen[0] === j && chosen[1] === i));
       const path = `M${a} ${ground - 4} C${a} ${high - (ground - high) * 0.18} ${b} ${high - (ground - high) * 0.18} ${b} ${ground - 4}`;
       return svg("path", { d: path, class: "arc", fill: "none", stroke: own ? colours.warm : colours.cool, "stroke-width": 1 + (7 * value) / most,
-        "stroke-linecap": "round", "stroke-opacity": chosen && !own ? 0.3 : 0.35 + (0.65 * value) / most, onpointerenter: () => look(i, j), onclick: () => pick(i, j) },
+        "stroke-linecap": "round", "stroke-opacity": chosen && !own ? 0.3 : 0.35 + (0.65 * value) / most, onpointermove: () => look(i, j), onclick: () => pick(i, j) },
         svg("title", {}, `${names[i]} – ${names[j]}: ${fixed(value, 2)} bits`));
     });
     const words = names.map((name, at) => svg("text", { x: starts[at], y: ground + 22, "font-size": 22, "font-family": SERIF,

@@ -22,7 +22,7 @@ export function heat({ rows, columns, colour, bars, colours, title, cell = 26, c
       const fill = colour(i, j);
       if (fill === null) return;
       const box = { x: x0 + cell * j, y: y0 + cell * i, width: cell - 1.5, height: cell - 1.5, rx: 2, fill };
-      parts.push(svg("rect", { ...box, class: "cell", onpointerenter: hover && (() => hover(i, j)), onclick: pick && (() => pick(i, j)) }));
+      parts.push(svg("rect", { ...box, class: "cell", onpointermove: hover && (() => hover(i, j)), onclick: pick && (() => pick(i, j)) }));
     });
   });
   columns.forEach((name, j) => {
