@@ -31,7 +31,7 @@ MOST = 150_000  # bytes of a picture
 WRITTEN = "She [MASK] the [MASK] with her [MASK]."
 SHOTS = {  # name: (view, colours, height, what is looked at)
     "explorer-sentence": ("sentence", "light", 860, {}),
-    "explorer-masks": ("masks", "dark", 1040, {}),
+    "explorer-masks": ("masks", "dark", 1180, {}),
     "explorer-dependence": ("dependence", "light", 900, {}),
     "explorer-write": ("write", "dark", 900, {"text": WRITTEN, "kernel": "metropolis", "steps": 30, "step": 18}),
 }
@@ -71,7 +71,9 @@ def main(names: list[str]) -> None:
             page = context.new_page()
             page.goto(f"{address}/#{view}" + (f"?{urlencode(params)}" if params else ""))
             page.wait_for_selector(RESULT, timeout=300_000)
-            page.wait_for_timeout(2500)  # guesses and all methods
+            page.wait_for_selector(".guesses li" if view == "sentence" else RESULT)
+            page.wait_for_timeout(1500)
+            page.wait_for_selector("#notice:empty", state="attached", timeout=300_000)  # all of it has come
             (HERE / "img" / f"{name}.png").write_bytes(take(page, name))
             context.close()
         browser.close()

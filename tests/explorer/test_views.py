@@ -75,7 +75,7 @@ def test_a_pair_is_every_construction_on_the_same_answers():
 
 @pytest.mark.parametrize("text", ["the [MASK] [MASK] [MASK]", "the [MASK] sat", "the cat"])
 def test_a_pair_has_two_sides(text):
-    with pytest.raises(BesagError, match="mask|place"):
+    with pytest.raises(BesagError, match=r"mask|place"):
         views.pair(bert(), text, 5)
 
 

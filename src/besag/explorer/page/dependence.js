@@ -7,10 +7,10 @@ import { choice, examples, latest, line, refusal } from "./fields.js";
 import { heat, steered, together } from "./heat.js";
 
 export const title = "Dependence";
-export const defaults = { text: "The keys to the cabinet are here.", candidates: "8", least: "0.1", at: "", model: "" };
+export const defaults = { text: "The woman lost her way.", candidates: "8", least: "0.1", at: "", model: "" };
 const EXAMPLES = [
-  { text: "The keys to the cabinet are here." },
   { text: "The woman lost her way." },
+  { text: "The keys to the cabinet are here." },
   { text: "He lives in New York." },
 ];
 const FONT = `22px ${SERIF}`;

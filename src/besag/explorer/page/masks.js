@@ -39,7 +39,7 @@ export function create(app) {
   const element = h("section", { class: "view", "aria-label": title },
     h("h1", {}, "What stands at two places together?"),
     h("p", { class: "lede" },
-      "Hide two words, and ask. Looked at one by one, each place has its favourites, and the two may not fit: “boy were”. ",
+      "Hide two words, and ask. Looked at one by one, each place has its favourites, and the two may not fit: “children was”. ",
       "Looked at together, they agree. That law of pairs, the joint, is what fill-mask does not have."),
     form, told.element, result);
   const run = latest(told);
