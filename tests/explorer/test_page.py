@@ -1,4 +1,4 @@
-"""The page in a real browser: every number is what `lm` says, by mouse and keyboard, wide and narrow, in trouble too."""
+"""The page in a browser: every number is what `lm` says, by mouse and keyboard, wide and narrow, and in trouble."""
 
 from __future__ import annotations
 
