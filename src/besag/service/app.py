@@ -27,9 +27,9 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 
 import besag
+from besag.admission import Busy, Late, Stopped, TooLarge
 from besag.batches import NotFinite
 from besag.errors import BesagError
-from besag.scheduler import Busy, Late, Stopped, TooLarge
 from besag.service import native, openai
 from besag.service.desk import Desk, log
 from besag.service.shelf import UnknownModel
