@@ -82,6 +82,12 @@ class Server:
         found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{self.process.pid}/status").read_text())
         return int(found[1]) >> 10 if found else 0
 
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()  # where a measurement failed
+
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(60)
@@ -124,7 +130,7 @@ async def load(server: Server, clients: int, seconds: float, first: int = 0) -> 
                 await asyncio.sleep(0.2)
 
     limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
-    async with httpx.AsyncClient(base_url=server.address, timeout=300, limits=limits) as line:
+    async with httpx.AsyncClient(base_url=server.address, timeout=3600, limits=limits) as line:
         await asyncio.gather(looked_at(), *(client(line) for _ in range(clients)))
     return Load(statuses, answered, took, [*memory, server.memory], max(0.0, time.monotonic() - end))
 
@@ -164,28 +170,28 @@ def main() -> None:
     weights = [weigh(*mixture(number)) for number in range(500)]
     queue = int(given.clients * sum(weights) / len(weights) / given.overload) if given.overload else 2**20
     queue = max(queue, *weights)  # else some could never be taken: 413
-    server = Server("--device", "cpu", "--queue-tokens", str(queue))
-    asyncio.run(load(server, 4, 2, first=10**8))  # to begin with
-    cpu, memory = server.cpu, server.memory
-    busy = asyncio.run(load(server, given.clients, given.seconds))
-    spent = server.cpu - cpu
-    after = asyncio.run(load(server, 1, 1, first=2 * 10**8))
-    answered, took = busy.answered, sorted(busy.took)
-    found = {
-        "clients": given.clients,
-        "seconds": given.seconds,
-        "queue_tokens": queue,
-        "statuses": {str(status): count for status, count in sorted(busy.statuses.items())},
-        "requests_per_second": len(answered) / given.seconds,
-        "requests_per_cpu_second": len(answered) / spent,
-        "median_seconds": took[len(took) // 2],
-        "p99_seconds": took[int(len(took) * 0.99)],
-        "memory_mib": {"before": memory, "most_in_each_quarter": quarters(busy.memory), "after": server.memory},
-        "after": {"statuses": dict(after.statuses), "median_seconds": sorted(after.took)[len(after.took) // 2]},
-        "normal_after_seconds": busy.over + after.took[0],
-        "exit_code": server.stop(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-    }
+    with Server("--device", "cpu", "--queue-tokens", str(queue), "--deadline", "3600") as server:
+        asyncio.run(load(server, 4, 2, first=10**8))  # to begin with
+        cpu, memory = server.cpu, server.memory
+        busy = asyncio.run(load(server, given.clients, given.seconds))
+        spent = server.cpu - cpu
+        after = asyncio.run(load(server, 1, 1, first=2 * 10**8))
+        answered, took = busy.answered, sorted(busy.took)
+        found = {
+            "clients": given.clients,
+            "seconds": given.seconds,
+            "queue_tokens": queue,
+            "statuses": {str(status): count for status, count in sorted(busy.statuses.items())},
+            "requests_per_second": len(answered) / given.seconds,
+            "requests_per_cpu_second": len(answered) / spent,
+            "median_seconds": took[len(took) // 2],
+            "p99_seconds": took[int(len(took) * 0.99)],
+            "memory_mib": {"before": memory, "most_in_each_quarter": quarters(busy.memory), "after": server.memory},
+            "after": {"statuses": dict(after.statuses), "median_seconds": sorted(after.took)[len(after.took) // 2]},
+            "normal_after_seconds": busy.over + after.took[0],
+            "exit_code": server.stop(),
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        }
     found["engine_requests_per_cpu_second"] = len(answered) / engine(answered)
     found["share_of_the_engine"] = found["requests_per_cpu_second"] / found["engine_requests_per_cpu_second"]
     print(json.dumps(found, indent=2))
