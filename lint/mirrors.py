@@ -10,6 +10,11 @@ from __future__ import annotations
 # (the test file, why, the modules)
 ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
+        "translation/test_translating.py",
+        "what came of translating and the way there, tested where they are made",
+        ("translation/translated.py", "translation/tracing.py"),
+    ),
+    (
         "scores/test_distilling.py",
         "a method that needs a model with a scorer, scored where one is made",
         ("scores/maskless.py",),

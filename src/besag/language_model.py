@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # a room is entered with the first verb that needs it: scorin
     from besag.scores.marginals import Marginals
     from besag.scores.marginals_asking import Named
     from besag.study.report import Report
+    from besag.translation.translated import Translations
     from besag.variants.variants import Variants
     from besag.vocabulary import WordPolicy
 
@@ -490,6 +491,75 @@ class LanguageModel:
         from besag.constraints import solve
 
         return solve(self.engine, text, constraints, **options)
+
+    @checked
+    def translate(
+        self,
+        sources: str | Sequence[str],
+        kernel: str | Kernel | None = None,
+        *,
+        passes: int | None = None,
+        lengths: int = 1,
+        length: int | None = None,
+        candidates: int = 1,
+        restarts: int = 0,
+        noise: float = 0.3,
+        choose: str | None = None,
+        judge: Any = None,
+        utility: Literal["chrf", "bleu"] = "chrf",
+        nbest: int = 1,
+        early_stop: bool = False,
+        mend_stutters: bool = False,
+        terms: Sequence[Sequence[str]] | None = None,
+        beam: int = 5,
+        alpha: float = 1.0,
+        trace: bool = False,
+        seed: int = 0,
+        **options: Any,
+    ) -> Translations:
+        """The targets of sources, by a translator: written all at once and mended, or from the left.
+
+        Args:
+            sources: a text or several.
+            kernel: of a masked translator, "mask_predict" if not given; also "refine", "adaptive", "entropy_bound",
+                "threshold", "ordered", "gibbs", "remask" … By name it takes the likeliest tokens, unless `pick`,
+                `temperature`, `top_k` or `top_p` say otherwise.
+            passes: of the network for a target, at most; if not given, as many as the kernel makes.
+            lengths: how many of the likeliest lengths p(n | source) are tried side by side.
+            length: tokens of the targets, where they are not to be predicted.
+            candidates: targets of each length, for kernels that draw.
+            restarts: how often each target is decoded again with a share of its places hidden.
+            noise: that share.
+            choose: among all targets of a source: "own" (mean log p of what was predicted), "length" (with log p of
+                the length), a method of scoring ("pll", "chain" …), "mbr" (minimum Bayes risk), "judge".
+            judge: a left-to-right translator that chooses.
+            utility: of "mbr", "chrf" or "bleu".
+            nbest: how many targets of each source are told.
+            early_stop: a target that a step did not change is done.
+            mend_stutters: a token that repeats the one before is hidden and predicted once more.
+            terms: for each source, words that its target must hold.
+            beam: of a left-to-right translator; 1 is greedy.
+            alpha: its scores are log p / n^alpha.
+            trace: keep the way of each target.
+            seed: of all randomness.
+            options: of the kernel, as `bound=0.5` of "entropy_bound".
+
+        Returns:
+            `Translations`: for each source its targets with scores, passes and lengths, best first.
+
+        Examples:
+            >>> tables = {"Hund": [[0.4, 0.0], [0.1, 0.1]], "Katze": [[0.0, 0.1], [0.1, 0.2]]}
+            >>> lm = besag.load(besag.GivenTable(tables, symbols=["a", "b"]))
+            >>> lm.translate(["Hund", "Katze"], length=2).texts
+            ['a a', 'b b']
+        """
+        from besag.translation.translating import Wish, translate
+
+        wish = Wish(
+            kernel, passes, lengths, length, candidates, restarts, noise, choose, judge, utility, nbest, early_stop,
+            mend_stutters, terms, beam, alpha, trace, seed, options,
+        )  # fmt: skip
+        return translate(self.engine, sources, wish)
 
     @checked
     def augment(self, texts: str | Sequence[str], **options: Any) -> Augmentation:

@@ -67,6 +67,7 @@ WAYS: dict[str, list[dict[str, Any]]] = {  # small ones, so that each does all t
     ],
     "semi_ar": [{"window": 4}, {"window": 3, "stride": 2}, {"window": 2, "stride": 1, "inner": "random"}],
     "spindle": [{"grid": 6, "counts": (9, 3, 1)}],
+    "threshold": [{"least": 0.5}, {"least": 0.9, "pick": "argmax"}],
     "tempering": [{"rungs": 3}, {"rungs": 2, "move": "block", "size": 2}, {"rungs": 2, "move": "adjacent", "size": 2}],
 }
 NAMES = sorted(KERNELS)

@@ -38,6 +38,7 @@ from besag.cli.sample import sample
 from besag.cli.score import score
 from besag.cli.tokenizer import tokenizer
 from besag.cli.train import app as train
+from besag.cli.translate import translate
 
 LONGEST = 240  # letters of a usage error
 
@@ -70,6 +71,7 @@ for command in (
     choose,
     fill,
     sample,
+    translate,
     augment,
     edit,
     joint,

@@ -64,6 +64,34 @@ def translate(
     return [found[index] for index in range(len(sources))]
 
 
+@torch.inference_mode()
+def forced(
+    who: CausalDecoder, sources: Sequence[str], targets: Sequence[str], *, batch_tokens: int = BATCH_TOKENS
+) -> list[float | None]:
+    """log p(x, end | s) / (n + 1) of each target, n its tokens; None where it is longer than the decoder writes."""
+    end, room = int(who.model.config.eos_token_id), _room(who)
+    given = [read_source(who, text) for text in sources]
+    written = [one.ids[one.places].tolist() for one in who.vocabulary.encode(list(targets))]
+    found: list[float | None] = [None] * len(targets)
+    short = [at for at, ids in enumerate(written) if len(ids) < room]
+    widths = [len(given[at]) + len(written[at]) for at in short]
+    for group in _batches(widths, batch_tokens):
+        some = [short[index] for index in group]
+        rows = sorted(some, key=lambda at: -len(given[at]))
+        ids, shown = _table([given[at] for at in rows], who.vocabulary.pad_id or 0, who.device)
+        longest = max(len(written[at]) for at in rows)
+        answers = torch.tensor([[*written[at], *[end] * (longest + 1 - len(written[at]))] for at in rows])  # (B, n + 1)
+        answers = answers.to(who.device)
+        begins = torch.tensor(who.begins, device=who.device).repeat(len(rows), 1)
+        states, _ = who.core.step(torch.cat([begins, answers[:, :-1]], 1), who.encode(ids, shown), shown)
+        asked = states[:, len(who.begins) - 1 :]  # (B, n + 1, H)
+        log_probs = who.head(asked.flatten(0, 1)).float().log_softmax(-1).view(len(rows), longest + 1, -1)
+        each = log_probs.gather(2, answers[..., None])[..., 0].double()  # (B, n + 1)
+        for at, row in zip(rows, each.tolist(), strict=True):
+            found[at] = sum(row[: len(written[at]) + 1]) / (len(written[at]) + 1)
+    return found
+
+
 def _room(who: CausalDecoder) -> int:
     """Tokens that fit after those that a target begins with."""
     return max(1, (who.max_length or 2**20) - len(who.begins))
