@@ -142,7 +142,7 @@ def test_what_is_refused(masked: Any, options: dict[str, Any], told: str) -> Non
 def test_who_is_refused(masked: Any, causal: Any) -> None:
     with pytest.raises(BesagError, match="takes no source"):
         besag.load(besag.Table.random(2, 2)).translate("s0")
-    with pytest.raises(BesagError, match="passes, trace: .* translates from the left"):
+    with pytest.raises(BesagError, match=r"passes, trace: .* translates from the left"):
         causal.translate("the cat", passes=2, trace=True)
     with pytest.raises(BesagError, match="wider beam"):
         causal.translate("the cat", beam=2, nbest=3)

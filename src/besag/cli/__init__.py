@@ -21,6 +21,7 @@ from besag.cli.cite import cite
 from besag.cli.compare import compare
 from besag.cli.diagnose import diagnose
 from besag.cli.distil_scorer import distil_scorer
+from besag.cli.distil_translations import distil_translations
 from besag.cli.edit import edit
 from besag.cli.eval import evaluate
 from besag.cli.examples import examples
@@ -81,6 +82,7 @@ for command in (
     rescore,
     lengths,
     distil_scorer,
+    distil_translations,
     export,
     models,
     methods,

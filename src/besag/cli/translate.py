@@ -113,8 +113,7 @@ def translate(
     Exit code 3: some sources were not translated (their status says why). A run that was stopped or killed goes on with
     --resume, and ends as if nothing had happened.
     """
-    options = decoding.of_kernel()  # a wrong name is told before anything is loaded
-    del options
+    decoding.of_kernel()  # a wrong name is told before anything is loaded
     shape = output.shape
     out = output.begin(input or ["-"], rows.text)
     sources = rows.sources(input, "translate", output.output, keep=True)
@@ -252,8 +251,8 @@ class Translating:
         self.facts = [f"{self.done - self.failed:,} of {self.done:,} sources translated", *found.facts[-6:]]
         for at, row in enumerate(found.rows if self.trace else ()):
             if row.steps:
-                colours = sys.stderr.isatty()
-                say(found.coloured(at) if colours else "\n".join(_plain(found, at)))
+                told = found.coloured(at) if sys.stderr.isatty() else "\n".join(_plain(found, at))
+                print(f"{told}\n", file=sys.stderr)
 
 
 def _plain(found: Translations, at: int) -> Iterator[str]:
