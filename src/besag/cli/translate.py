@@ -28,7 +28,7 @@ _KERNEL = "How a masked translator writes: `besag methods` lists them; if not gi
 _CHOOSE = "Among the targets of a source: own, length, mbr, judge, or a score (pll, chain …); own if not given."
 _JUDGE = "A left-to-right translator, folder or hub name, that chooses (--choose judge)."
 _TERM = "A word that every target must hold. Repeat."
-_TERMS = "The column with words that its target must hold, between semicolons: named as in --column."
+_TERMS = "The name of the column with words that its target must hold, between semicolons."
 _NBEST = "Targets of each source, a row each (JSON Lines: a list), as `besag rescore` reads them."
 _TRACE = "Show the way of each target after 1, 2, 4, 8 … passes, on stderr, what changed in colour."
 

@@ -6,6 +6,7 @@ are read together, each once, and all targets of one length are written together
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -230,6 +231,11 @@ def _sizes(
     return found
 
 
+def _holds(text: str, term: str) -> bool:
+    """As words of its own: what follows a term may have been written on to it."""
+    return re.search(rf"(?<!\w){re.escape(term)}(?!\w)", text) is not None
+
+
 class _Writer:
     """Targets as texts."""
 
@@ -252,7 +258,7 @@ class _Writer:
         self, source: str, drafts: Sequence[Draft], best: tuple[Hypothesis, ...], terms: tuple[str, ...], nbest: int
     ) -> Translation:
         passes = sum(draft.passes for draft in drafts)
-        missing = tuple(term for term in terms if term.strip() not in best[0].text)
+        missing = tuple(term for term in terms if not _holds(best[0].text, term.strip()))
         way = next((draft.steps for draft in drafts if draft.steps and self.text(draft.ids) == best[0].text), ())
         return Translation(source, best[:nbest], len(drafts), passes, missing, self.steps(way))
 
