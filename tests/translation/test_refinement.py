@@ -64,6 +64,25 @@ def test_sources_and_lengths_side_by_side_change_nothing(masked: Any, name: str,
             assert masked.vocabulary.mask_id not in draft.ids
 
 
+def test_lengths_of_a_source_share_their_passes(masked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+    rows = masked.conditionals.rows
+    monkeypatch.setattr(
+        masked.conditionals, "rows", lambda questions: asked.append(tuple(questions.ids.shape)) or rows(questions)
+    )
+    ids, plan = ids_of(masked, ["the cat table"]), Refinement(kernel("mask_predict"), 2)
+    together = refined(masked.engine, ids, [[4, 3, 6]], plan)
+    assert asked == [(3, 8), (3, 8)]  # three targets, the longest of six places between two special tokens
+    monkeypatch.setattr(masked.conditionals, "pads", False)
+    alone = refined(masked.engine, ids, [[4, 3, 6]], plan)
+    assert len(asked) == 2 + 3 * 2
+    for one, other in zip(
+        *(sorted(own[0], key=lambda draft: len(draft.ids)) for own in (together, alone)), strict=True
+    ):
+        assert one.ids == other.ids
+        assert one.total == pytest.approx(other.total, abs=1e-4)
+
+
 def test_mask_predict_is_that_of_sample(masked: Any) -> None:
     for source in SOURCES[:3]:
         plan = Refinement(kernel("mask_predict"), 3, seed=0, traced=True)

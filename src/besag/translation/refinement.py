@@ -1,6 +1,6 @@
 """Targets written all at once and mended: a kernel on the places of targets, each given its own source.
 
-    n places, all hidden      one canvas for all targets of one length, whatever their sources
+    n places, all hidden      one canvas for many targets, whatever their sources, and (padded) of similar lengths
     the kernel                as in `sample`; `passes` is its own option where it has one (iterations, rounds, grid).
                               Where it has none, what is still hidden before the last pass is filled in it, all at once.
     a chain (`gibbs` …)       moves on from what one pass fills in
@@ -14,7 +14,7 @@ by a restart, or because it stuttered, counts again. It is the log-probability o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -107,61 +107,88 @@ def refined(
         )
     found: list[list[Draft]] = [[] for _ in sources]
     allowed = allowed_tokens(engine.conditionals)
-    for length, members in sorted(_by_length(lengths).items()):
-        sheet = blank(engine.conditionals, length)
-        for some in _pieces(members, sources, length, plan.candidates):
-            own = None if terms is None else [terms[which] for which in some]
-            for draft in _Writing(engine, plan, sheet, allowed, sources, some).drafts(own):
-                found[draft.source].append(draft)
-            done(len(some))
+    jobs = [Job(which, length) for which, own in enumerate(lengths) for length in own]
+    sheets = {length: blank(engine.conditionals, length) for length in sorted({job.length for job in jobs})}
+    padding = _padding(engine, sheets)
+    for some in _pieces(jobs, sources, plan, padding is not None):
+        own = None if terms is None else [terms[job.source] for job in some]
+        for draft in _Writing(engine, plan, sheets, allowed, sources, some, padding).drafts(own):
+            found[draft.source].append(draft)
+        done(len(some))
     return found
 
 
-def _by_length(lengths: Sequence[Sequence[int]]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for which, own in enumerate(lengths):
-        for length in own:
-            found.setdefault(length, []).append(which)
-    return found
+class Job(NamedTuple):
+    """A target to be written, `candidates` times."""
+
+    source: int
+    length: int
 
 
-def _pieces(members: list[int], sources: Sequence[Ints], length: int, candidates: int) -> Iterator[list[int]]:
-    """Sources whose targets are written together, those of similar length beside each other."""
-    piece: list[int] = []
-    for which in sorted(members, key=lambda one: -len(sources[one])):
-        widest = len(sources[piece[0]]) if piece else 0
-        if piece and (len(piece) + 1) * (length + widest) * candidates > TOGETHER:
-            yield piece
-            piece = []
-        piece.append(which)
-    yield piece
+def _padding(engine: Engine, sheets: Mapping[int, Sheet]) -> int | None:
+    """The token by which targets of several lengths share a canvas; None where they cannot."""
+    pad = engine.conditionals.vocabulary.pad_id
+    if not engine.conditionals.pads or pad is None:
+        return None
+    return None if any((sheet.ids == pad).any() for sheet in sheets.values()) else pad
+
+
+def _pieces(jobs: Sequence[Job], sources: Sequence[Ints], plan: Refinement, pads: bool) -> Iterator[list[Job]]:
+    """Targets that are written together: by one kernel, of one length or (`pads`) up to half the longest."""
+    groups: dict[object, list[Job]] = {}
+    for job in jobs:
+        kernel, cut = plan.kernel_for(job.length)
+        groups.setdefault((kernel.label, cut) if pads else job.length, []).append(job)
+    for members in groups.values():
+        piece: list[Job] = []
+        for job in sorted(members, key=lambda one: (-one.length, -len(sources[one.source]), one.source)):
+            widest = max(len(sources[one.source]) for one in (*piece, job))
+            tokens = (len(piece) + 1) * plan.candidates * (widest + (piece[0] if piece else job).length)
+            if piece and (2 * job.length < piece[0].length or tokens > TOGETHER):
+                yield piece
+                piece = []
+            piece.append(job)
+        yield piece
 
 
 class _Writing:
-    """Targets of one length for some sources, `candidates` of each. Tensors are of their C chains."""
+    """Some targets, `candidates` of each. Tensors are of their C chains."""
 
     def __init__(
         self,
         engine: Engine,
         plan: Refinement,
-        sheet: Sheet,
+        sheets: Mapping[int, Sheet],
         allowed: Tensor | None,
         sources: Sequence[Ints],
-        which: Sequence[int],
+        jobs: Sequence[Job],
+        padding: int | None,
     ) -> None:
-        self.engine, self.plan, self.sheet = engine, plan, sheet
-        self.which = np.repeat(np.array(which), plan.candidates)  # (C,) the source of each
-        chains = self.which * CHAINS + np.tile(np.arange(plan.candidates), len(which))
-        self.noise = Noise(plan.seed, torch.from_numpy(chains))
-        given = Given(tuple(sources[one] for one in which), np.repeat(np.arange(len(which)), plan.candidates))
-        self.canvas = sheet.canvas(engine.conditionals, len(chains), allowed)._replace(given=given)
+        several = len({job.length for job in jobs}) > 1
+        self.engine, self.plan = engine.padded() if several else engine, plan
+        chains = [job for job in jobs for _ in range(plan.candidates)]
+        self.which = np.array([job.source for job in chains])  # (C,) the source of each
+        self.at = [np.array(sheets[job.length].at) for job in chains]  # (C,) the places of each
+        numbers = self.which * CHAINS + np.tile(np.arange(plan.candidates), len(jobs))
+        self.noise = Noise(plan.seed, torch.from_numpy(numbers))
+        longest = max((sheets[job.length] for job in jobs), key=lambda sheet: len(sheet.ids))
+        canvas = longest.canvas(engine.conditionals, len(chains), allowed)
+        if several:
+            ids = np.full(canvas.ids.shape, padding)
+            free = np.zeros(canvas.ids.shape, bool)
+            for row, job in enumerate(chains):
+                own = sheets[job.length]
+                ids[row, : len(own.ids)], free[row, list(own.at)] = own.ids, True
+            device = canvas.ids.device
+            canvas = canvas._replace(ids=torch.from_numpy(ids).to(device), free=torch.from_numpy(free).to(device))
+        distinct, place = np.unique(self.which, return_inverse=True)
+        self.canvas = canvas._replace(given=Given(tuple(sources[one] for one in distinct), place))
 
     def drafts(self, terms: Sequence[tuple[Term, ...]] | None) -> Iterator[Draft]:
         canvas, spent = self.canvas, 0
         if terms is not None:
-            canvas, spent = clamped(
-                self.engine, canvas, [terms[number] for number in (canvas.given.which if canvas.given else ())]
-            )
+            each = [own for own in terms for _ in range(self.plan.candidates)]
+            canvas, spent = clamped(self.engine, canvas, each)
         first = _Path(self, canvas, self.noise, spent)
         first.decode()
         yield from first.drafts()
@@ -169,6 +196,9 @@ class _Writing:
             again = first.again(self.plan.candidates * (restart + 1), self.plan.noise)
             again.decode()
             yield from again.drafts()
+
+    def tokens(self, chain: int, row: Ints) -> tuple[int, ...]:
+        return tuple(row[self.at[chain]].tolist())
 
 
 class _Path:
@@ -212,12 +242,11 @@ class _Path:
         return other
 
     def drafts(self) -> Iterator[Draft]:
-        at = list(self.writing.sheet.at)
-        tokens, total, made = self.ids[:, at].tolist(), self.total.tolist(), self.made.tolist()
+        ids, total, made = self.ids.numpy(force=True), self.total.tolist(), self.made.tolist()
         for chain, source in enumerate(self.writing.which.tolist()):
             told = total[chain] if self.told else None
             passes, kept = int(self.passes[chain]), tuple(self.kept[chain])
-            yield Draft(source, tuple(tokens[chain]), told, made[chain], passes, kept)
+            yield Draft(source, self.writing.tokens(chain, ids[chain]), told, made[chain], passes, kept)
 
     def _once_more(self, where: Tensor) -> None:
         """Predict some places, (C, L), of those chains that have any, in one pass."""
@@ -263,6 +292,5 @@ class _Path:
 
     def _keep(self, who: Tensor, state: Any) -> None:
         if self.plan.traced:
-            at = list(self.writing.sheet.at)
-            for chain, tokens in zip(who.tolist(), state.ids[:, at].tolist(), strict=True):
-                self.kept[chain].append((int(self.passes[chain]), tuple(tokens)))
+            for chain, row in zip(who.tolist(), state.ids.numpy(force=True), strict=True):
+                self.kept[chain].append((int(self.passes[chain]), self.writing.tokens(chain, row)))
