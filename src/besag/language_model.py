@@ -500,19 +500,8 @@ class LanguageModel:
         *,
         passes: int | None = None,
         lengths: int = 1,
-        length: int | None = None,
-        candidates: int = 1,
-        restarts: int = 0,
-        noise: float = 0.3,
         choose: str | None = None,
-        judge: Any = None,
-        utility: Literal["chrf", "bleu"] = "chrf",
         nbest: int = 1,
-        early_stop: bool = False,
-        mend_stutters: bool = False,
-        terms: Sequence[Sequence[str]] | None = None,
-        beam: int = 5,
-        alpha: float = 1.0,
         trace: bool = False,
         seed: int = 0,
         **options: Any,
@@ -526,23 +515,16 @@ class LanguageModel:
                 `temperature`, `top_k` or `top_p` say otherwise.
             passes: of the network for a target, at most; if not given, as many as the kernel makes.
             lengths: how many of the likeliest lengths p(n | source) are tried side by side.
-            length: tokens of the targets, where they are not to be predicted.
-            candidates: targets of each length, for kernels that draw.
-            restarts: how often each target is decoded again with a share of its places hidden.
-            noise: that share.
             choose: among all targets of a source: "own" (mean log p of what was predicted), "length" (with log p of
                 the length), a method of scoring ("pll", "chain" …), "mbr" (minimum Bayes risk), "judge".
-            judge: a left-to-right translator that chooses.
-            utility: of "mbr", "chrf" or "bleu".
             nbest: how many targets of each source are told.
-            early_stop: a target that a step did not change is done.
-            mend_stutters: a token that repeats the one before is hidden and predicted once more.
-            terms: for each source, words that its target must hold.
-            beam: of a left-to-right translator; 1 is greedy.
-            alpha: its scores are log p / n^alpha.
             trace: keep the way of each target.
             seed: of all randomness.
-            options: of the kernel, as `bound=0.5` of "entropy_bound".
+            options: `length`, tokens of a target where none are predicted; `draws`, targets of each length; `restarts`
+                of each, with a share `noise` (0.3) of its places hidden; `judge`, a left-to-right translator that
+                chooses; `utility` of "mbr" ("chrf", "bleu"); `early_stop` where a step changes nothing;
+                `mend_stutters`, to predict again what repeats the token before; `terms`, for each source words that
+                its target must hold; of a left-to-right translator `beam` (5) and `alpha`; and those of the kernel.
 
         Returns:
             `Translations`: for each source its targets with scores, passes and lengths, best first.
@@ -553,13 +535,10 @@ class LanguageModel:
             >>> lm.translate(["Hund", "Katze"], length=2).texts
             ['a a', 'b b']
         """
-        from besag.translation.translating import Wish, translate
+        from besag.translation.translating import translate, wish
 
-        wish = Wish(
-            kernel, passes, lengths, length, candidates, restarts, noise, choose, judge, utility, nbest, early_stop,
-            mend_stutters, terms, beam, alpha, trace, seed, options,
-        )  # fmt: skip
-        return translate(self.engine, sources, wish)
+        said = {"passes": passes, "lengths": lengths, "choose": choose, "nbest": nbest, "trace": trace, "seed": seed}
+        return translate(self.engine, sources, wish(kernel, **said, **options))
 
     @checked
     def augment(self, texts: str | Sequence[str], **options: Any) -> Augmentation:

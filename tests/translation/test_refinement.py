@@ -36,7 +36,7 @@ def test_on_tables_targets_have_the_law_of_the_kernel_given_their_source(name: s
     """One place at a time, these draw from p(x | s) exactly."""
     options = {"ordered": {}, "entropy_bound": {"bound": 0.0}, "adaptive": {"rounds": 2}, "threshold": {"least": 1.0}}
     lm = besag.load(besag.GivenTable(LAWS, symbols=["a", "b", "c"]))
-    plan = Refinement(kernel(name, **options[name]), candidates=500, seed=4)
+    plan = Refinement(kernel(name, **options[name]), draws=500, seed=4)
     found = refined(lm.engine, ids_of(lm, list(LAWS)), [[2], [2]], plan)
     for drafts, weights in zip(found, LAWS.values(), strict=True):
         counts = np.zeros(9)
@@ -138,10 +138,10 @@ def test_stutters_are_predicted_once_more(masked: Any) -> None:
 
 def test_restarts_hide_some_and_decode_them_anew(masked: Any) -> None:
     ids = ids_of(masked, SOURCES)
-    plan = Refinement(kernel("mask_predict", pick="sample"), 2, candidates=2, restarts=3, noise=0.4, seed=1)
+    plan = Refinement(kernel("mask_predict", pick="sample"), 2, draws=2, restarts=3, noise=0.4, seed=1)
     found = refined(masked.engine, ids, [[4]] * len(ids), plan)
     assert all(len(own) == 8 for own in found)
     assert all(own[2].passes > own[0].passes for own in found)
     assert refined(masked.engine, ids, [[4]] * len(ids), plan) == found
     with pytest.raises(BesagError, match="at most 1,024"):
-        refined(masked.engine, ids, [[4]], Refinement(plan.kernel, candidates=1000, restarts=1))
+        refined(masked.engine, ids, [[4]], Refinement(plan.kernel, draws=1000, restarts=1))

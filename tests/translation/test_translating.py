@@ -131,7 +131,9 @@ def test_out_of_here(masked: Any) -> None:
         ({"length": 3, "lengths": 2}, "length=3 is the one length"), ({"noise": 2.0}, "noise=2.0"),
         ({"choose": "best"}, "choose='best'"), ({"kernel": kernel("ordered"), "order": "random"}, "give its name"),
         ({"kernel": "gibbs", "lengths": 3, "passes": 3}, "no score of their own"),
-        ({"choose": "length", "length": 3}, "leave one out"),
+        ({"choose": "length", "length": 3}, "leave one out"), ({"utility": "ter"}, "one of chrf, bleu"),
+        ({"terms": ["man"]}, "a list of words for each"), ({"early_stop": 3}, "True or False"),
+        ({"paces": 3}, "paces"),
     ],
 )  # fmt: skip
 def test_what_is_refused(masked: Any, options: dict[str, Any], told: str) -> None:

@@ -37,7 +37,7 @@ KernelName = Annotated[str | None, o.of_method("--kernel", "-k", help=_KERNEL)]
 Passes = Annotated[int | None, o.of_method("--passes", min=1, help="Of the network for a target, at most.")]
 Lengths = Annotated[int, o.of_method("--lengths", min=1, help="Likeliest lengths that are tried side by side.")]
 Length = Annotated[int | None, o.of_method("--length", min=1, help="Tokens of a target, where none are predicted.")]
-Candidates = Annotated[int, o.of_method("--candidates", min=1, help="Targets of each length, where tokens are drawn.")]
+Draws = Annotated[int, o.of_method("--draws", min=1, help="Targets of each length, where tokens are drawn.")]
 Restarts = Annotated[int, o.of_method("--restarts", min=0, help="Times that a target is decoded again in part.")]
 NoiseShare = Annotated[float, o.of_method("--noise", min=0, max=1, help="That part: the share of its places.")]
 Choose = Annotated[str | None, o.of_method("--choose", help=_CHOOSE)]
@@ -62,7 +62,7 @@ class DecodingOptions:
     passes: Passes = None
     lengths: Lengths = 1
     length: Length = None
-    candidates: Candidates = 1
+    draws: Draws = 1
     restarts: Restarts = 0
     noise: NoiseShare = 0.3
     choose: Choose = None

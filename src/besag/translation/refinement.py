@@ -57,7 +57,7 @@ class Refinement:
 
     kernel: Kernel
     passes: int | None = None
-    candidates: int = 1
+    draws: int = 1
     restarts: int = 0
     noise: float = 0.3
     early_stop: bool = False
@@ -100,9 +100,9 @@ def refined(
     done: Callable[[int], None] = lambda _: None,
 ) -> list[list[Draft]]:
     """The targets of each source, of each of its lengths; `done` is told how many targets have been written."""
-    if (written := plan.candidates * (1 + plan.restarts)) > CHAINS:
+    if (written := plan.draws * (1 + plan.restarts)) > CHAINS:
         raise BesagError(
-            f"candidates={plan.candidates} and restarts={plan.restarts} are {written:,} targets of a source and "
+            f"draws={plan.draws} and restarts={plan.restarts} are {written:,} targets of a source and "
             f"length: at most {CHAINS:,}"
         )
     found: list[list[Draft]] = [[] for _ in sources]
@@ -119,7 +119,7 @@ def refined(
 
 
 class Job(NamedTuple):
-    """A target to be written, `candidates` times."""
+    """A target to be written, `draws` times."""
 
     source: int
     length: int
@@ -143,7 +143,7 @@ def _pieces(jobs: Sequence[Job], sources: Sequence[Ints], plan: Refinement, pads
         piece: list[Job] = []
         for job in sorted(members, key=lambda one: (-one.length, -len(sources[one.source]), one.source)):
             widest = max(len(sources[one.source]) for one in (*piece, job))
-            tokens = (len(piece) + 1) * plan.candidates * (widest + (piece[0] if piece else job).length)
+            tokens = (len(piece) + 1) * plan.draws * (widest + (piece[0] if piece else job).length)
             if piece and (2 * job.length < piece[0].length or tokens > TOGETHER):
                 yield piece
                 piece = []
@@ -152,7 +152,7 @@ def _pieces(jobs: Sequence[Job], sources: Sequence[Ints], plan: Refinement, pads
 
 
 class _Writing:
-    """Some targets, `candidates` of each. Tensors are of their C chains."""
+    """Some targets, `draws` of each. Tensors are of their C chains."""
 
     def __init__(
         self,
@@ -166,10 +166,10 @@ class _Writing:
     ) -> None:
         several = len({job.length for job in jobs}) > 1
         self.engine, self.plan = engine.padded() if several else engine, plan
-        chains = [job for job in jobs for _ in range(plan.candidates)]
+        chains = [job for job in jobs for _ in range(plan.draws)]
         self.which = np.array([job.source for job in chains])  # (C,) the source of each
         self.at = [np.array(sheets[job.length].at) for job in chains]  # (C,) the places of each
-        numbers = self.which * CHAINS + np.tile(np.arange(plan.candidates), len(jobs))
+        numbers = self.which * CHAINS + np.tile(np.arange(plan.draws), len(jobs))
         self.noise = Noise(plan.seed, torch.from_numpy(numbers))
         longest = max((sheets[job.length] for job in jobs), key=lambda sheet: len(sheet.ids))
         canvas = longest.canvas(engine.conditionals, len(chains), allowed)
@@ -187,13 +187,13 @@ class _Writing:
     def drafts(self, terms: Sequence[tuple[Term, ...]] | None) -> Iterator[Draft]:
         canvas, spent = self.canvas, 0
         if terms is not None:
-            each = [own for own in terms for _ in range(self.plan.candidates)]
+            each = [own for own in terms for _ in range(self.plan.draws)]
             canvas, spent = clamped(self.engine, canvas, each)
         first = _Path(self, canvas, self.noise, spent)
         first.decode()
         yield from first.drafts()
         for restart in range(self.plan.restarts):
-            again = first.again(self.plan.candidates * (restart + 1), self.plan.noise)
+            again = first.again(self.plan.draws * (restart + 1), self.plan.noise)
             again.decode()
             yield from again.drafts()
 

@@ -33,7 +33,7 @@ from besag.translation.refinement import Draft, Refinement, refined
 from besag.translation.terms import Term, read_terms
 from besag.translation.tracing import Piece, Step
 from besag.translation.translated import Translation, Translations
-from besag.translation.utility import UtilityName
+from besag.translation.utility import UTILITIES, UtilityName
 
 USUAL = "mask_predict"
 BLOCK = 2048  # sources that are read, and written for, at a time
@@ -49,7 +49,7 @@ class Wish:
     passes: int | None = None
     lengths: int = 1
     length: int | None = None
-    candidates: int = 1
+    draws: int = 1
     restarts: int = 0
     noise: float = 0.3
     choose: str | None = None
@@ -67,10 +67,17 @@ class Wish:
 
     def __post_init__(self) -> None:
         for name, least, most in (
-            ("lengths", 1, MOST_TRIED), ("candidates", 1, 1024), ("restarts", 0, 1024), ("nbest", 1, 2**16),
+            ("lengths", 1, MOST_TRIED), ("draws", 1, 1024), ("restarts", 0, 1024), ("nbest", 1, 2**16),
             ("beam", 1, 2**16),
         ):  # fmt: skip
             whole_number(getattr(self, name), name, least, most=most)
+        for name in ("early_stop", "mend_stutters", "trace"):
+            if not isinstance(getattr(self, name), bool):
+                raise BesagError(f"{name}={quoted(getattr(self, name))}: say True or False")
+        if self.utility not in UTILITIES:
+            raise BesagError(f"utility={quoted(self.utility)}: one of {', '.join(UTILITIES)}")
+        if self.terms is not None and (isinstance(self.terms, str) or any(isinstance(one, str) for one in self.terms)):
+            raise BesagError(f"terms={quoted(self.terms)}: give a list of words for each source")
         for name in ("passes", "length"):
             if getattr(self, name) is not None:
                 whole_number(getattr(self, name), name, most=2**16)
@@ -78,6 +85,13 @@ class Wish:
         number(self.alpha, "alpha", 0.0, 100.0)
         if self.length is not None and self.lengths != 1:
             raise BesagError(f"length={self.length} is the one length to write, lengths={self.lengths} how many to try")
+
+
+def wish(kernel: str | Kernel | None = None, **options: Any) -> Wish:
+    """What is said of decoding, and all else as options of the kernel."""
+    own = {one.name for one in fields(Wish)} - {"kernel", "options"}
+    told = {name: value for name, value in options.items() if name in own}
+    return Wish(kernel, **told, options={name: value for name, value in options.items() if name not in own})
 
 
 def translate(engine: Engine, sources: str | Sequence[str], wish: Wish) -> Translations:
@@ -107,7 +121,7 @@ def _from_the_left(engine: Engine, texts: list[str], wish: Wish) -> tuple[list[T
     asked = {"kernel": wish.kernel, "passes": wish.passes, "length": wish.length, "choose": wish.choose,
              "judge": wish.judge, "terms": wish.terms, **wish.options}  # fmt: skip
     wrong = [name for name, value in asked.items() if value is not None]
-    wrong += [name for name in ("lengths", "candidates") if getattr(wish, name) != 1]
+    wrong += [name for name in ("lengths", "draws") if getattr(wish, name) != 1]
     wrong += [name for name in ("restarts", "mend_stutters", "early_stop", "trace") if getattr(wish, name)]
     if wrong:
         raise BesagError(
@@ -144,7 +158,7 @@ def _refined(engine: Engine, texts: list[str], wish: Wish) -> tuple[list[Transla
     kernel = kernel_of(wish.kernel or USUAL, wish.options)
     choice = Choice(wish.choose or (OWN if wish.judge is None else JUDGE), wish.judge, wish.utility)
     plan = Refinement(
-        kernel, wish.passes, wish.candidates, wish.restarts, wish.noise, wish.early_stop, wish.mend_stutters,
+        kernel, wish.passes, wish.draws, wish.restarts, wish.noise, wish.early_stop, wish.mend_stutters,
         wish.seed, wish.trace,
     )  # fmt: skip
     lengths = None if wish.length is not None else SourceLengths(engine)
