@@ -301,6 +301,24 @@ def lab_trained(lm: besag.LanguageModel) -> None:
     save("lab-trained-laws")
 
 
+LAB_JOINTS = {
+    "lab-joints-logits": ("joints_under_noise", "nearest, logits"),
+    "lab-joints-counts": ("joints_under_noise", "nearest, counts"),
+    "lab-heads": ("one_pass_heads", "components"),
+    "lab-modes": ("escape_from_modes", "passes"),
+}
+
+
+def lab_joints(lm: besag.LanguageModel) -> None:
+    """docs/lab/: joints, heads and modes; minutes."""
+    from besag.lab.experiment import experiment
+
+    found = {called: experiment(called).run() for called, _ in LAB_JOINTS.values()}
+    for name, (called, figure) in LAB_JOINTS.items():
+        found[called].plot(figure=figure)
+        save(name)
+
+
 def minus(value: float) -> str:
     return f"{value:.1f}".replace("-", "−")
 
@@ -316,6 +334,7 @@ def save(name: str, **options: str) -> None:
 FIGURES = (
     pair, coloured, garden_path, pieces, orders, lengths, sums,
     joint, heatmap, casino, rectangles, dependence, decoding, lab, lab_trained,
+    lab_joints,
     *([epistasis] if "BESAG_ANTIBERTY" in os.environ else []),
 )  # fmt: skip
 

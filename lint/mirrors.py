@@ -19,6 +19,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "a method that needs a model with a scorer, scored where one is made",
         ("scores/maskless.py",),
     ),
+    ("bulk/test_job.py", "a job is begun, worked on and told of together", ("bulk/journal.py", "bulk/running.py")),
     # ---- one contract, one test
     (
         "scores/test_conformance.py",
@@ -42,6 +43,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "joints/ag.py",
             "joints/hcb.py",
             "joints/law.py",
+            "joints/loglinear.py",
             "joints/mlm.py",
             "joints/mrf.py",
             "joints/mrf_local.py",
@@ -128,7 +130,8 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("files/test_writing.py", "rows are encoded, and appended", ("files/appending.py", "files/encoding.py")),
     ("fills/test_fill.py", "a beam is one way to fill", ("fills/beam.py",)),
     ("joints/test_block.py", "the joint of a block, asked for, made and shown", (
-        "joints/block_ag.py", "joints/block_asking.py", "joints/block_show.py", "joints/fillings.py",
+        "joints/block_ag.py", "joints/block_asking.py", "joints/block_loglinear.py", "joints/block_show.py",
+        "joints/fillings.py",
     )),
     ("joints/test_comparison.py", "distances between joints", ("joints/metrics.py",)),
     ("joints/test_kernels.py", "the fused passes and the tiles they run over", ("joints/tiles.py",)),

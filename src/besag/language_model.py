@@ -363,8 +363,8 @@ class LanguageModel:
             text: with masks, or with tokens of its own.
             positions: the places, where they are not the masks: token numbers (special tokens counted), words, or spans
                 of characters.
-            method: a construction ("ag", "mlm", "order", "mrf", "mrf_local", "hcb", "stationary"); more than two places
-                know "ag" only.
+            method: a construction ("ag", "mlm", "order", "mrf", "mrf_local", "hcb", "loglinear", "stationary"); more
+                than two places know "ag" and "loglinear".
             outcomes: "text", or "all" to let special tokens stand there, too.
             candidates: how many of the likeliest tokens may stand at a place, "all", or a list of words (or token ids)
                 for each place. "auto" takes all where that is cheap, else the likeliest few hundred.

@@ -179,7 +179,7 @@ def test_three_places_are_a_block(run: Run, tmp_path: Path) -> None:
         ((CASINO, "--position", "man", "--position", "is", "--method", "agg"), "Did you mean 'ag'?"),
         (
             (CASINO, "--position", "man", "--position", "is", "--method", "mlm", "--set", "weights=uniform"),
-            "weights is an option of ag, not of mlm",
+            "weights is an option of loglinear, ag, not of mlm",
         ),
         ((CASINO, "--position", "man", "--position", "is", "--candidates", "many"), "--candidates 'many'"),
         ((MASKED, "--gold", "New"), "gold"),

@@ -47,8 +47,8 @@ def test_a_study_is_what_python_finds(run: Run, file: Path, tmp_path: Path) -> N
         3,
         4,
     )
-    assert len(pq.read_table(folder / "pairs.parquet")) == 2 * 11 + 1
-    assert len(table((folder / "table.tsv").read_text(encoding="utf-8"))) == 11
+    assert len(pq.read_table(folder / "pairs.parquet")) == 2 * 12 + 1
+    assert len(table((folder / "table.tsv").read_text(encoding="utf-8"))) == 12
     assert (folder / "nll-by-distance.png").stat().st_size > 10_000
 
 

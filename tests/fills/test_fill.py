@@ -222,7 +222,7 @@ def test_what_is_wrong_is_quoted():
         ("s0 [MASK]", {"k": 0}, "k=0"),
         ("s0 [MASK] [MASK]", {"beam": 0}, "beam=0"),
         ("s0 [MASK] [MASK]", {"method": "agg"}, "no joint construction 'agg'.*'ag'"),
-        ("[MASK] [MASK] [MASK]", {"method": "hcb"}, "3 places have a joint by 'ag' only, not by 'hcb'"),
+        ("[MASK] [MASK] [MASK]", {"method": "hcb"}, "3 places have a joint by 'ag' or 'loglinear' only, not by 'hcb'"),
         ("[MASK] [MASK] [MASK]", {"method": "hcb", "beam": 2}, "ag or stationary, not by 'hcb'"),
         ("[MASK] [MASK] [MASK]", {"beam": 2, "weight": 3}, "no option 'weight': it takes .*weights.*'weights'"),
         ("[MASK] [MASK]", {"beam": 2, "candidates": [["s0"], ["s1"]]}, "a beam takes a number of candidates"),

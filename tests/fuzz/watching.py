@@ -58,8 +58,14 @@ def where(error: BaseException | None) -> str:
 
 @contextmanager
 def remembered(model: str) -> Iterator[None]:
-    """`besag.load` without the time that it takes, for the model that most commands are given."""
+    """`besag.load` without the time that it takes, for the model that most commands are given; and no Ray."""
+    from besag.bulk.pipeline import Pool
+    from besag.bulk.working import Worker
     from besag.language_model import load
+
+    def here(self: Pool, reader: Any, units: Any, work: Any) -> Iterator[Any]:
+        worker = Worker(work)
+        return (worker(read) for unit in units for read in reader.read(unit))
 
     known: dict[Any, besag.LanguageModel] = {}
 
@@ -71,12 +77,12 @@ def remembered(model: str) -> Iterator[None]:
             known[key] = load(wanted, **options)
         return known[key]
 
-    before = besag.load
-    besag.load = quick
+    before, pool, check = besag.load, Pool.__call__, Pool.check
+    besag.load, Pool.__call__, Pool.check = quick, here, lambda self: None  # type: ignore[assignment,method-assign]
     try:
         yield
     finally:
-        besag.load = before
+        besag.load, Pool.__call__, Pool.check = before, pool, check  # type: ignore[method-assign]
 
 
 def unfit(value: Any) -> bool:

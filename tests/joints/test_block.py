@@ -125,6 +125,59 @@ def test_what_does_not_converge_says_so():
     assert "NOT CONVERGED" in repr(found)
 
 
+# ---- the log-linear joint
+
+
+@settings(max_examples=10)
+@given(st.integers(2, 3), st.integers(2, 5), st.integers(0, 1000))
+def test_the_log_linear_joint_of_an_exact_table_is_the_table(width, places, seed):
+    table = Table.random(width, places, seed, concentration=1.0)
+    found = joint(table, "[MASK] " * places, method="loglinear")
+    assert (found.status, found.method) == ("ok", "loglinear")
+    np.testing.assert_allclose(dense(found, width), table.log_probs.exp().numpy(), atol=1e-10)
+    assert found.details["misfit"] == pytest.approx(0, abs=1e-6)
+
+
+def test_the_log_linear_joint_of_two_places_is_that_of_a_pair():
+    law = Arbitrary(6)
+    engine, places = Engine(law), find(law.vocabulary, "s0 [MASK] [MASK]")
+    block = block_joint(engine, places, "loglinear", candidates="all")
+    pair = construction("loglinear").build(table := unaries(engine, places))
+    expected = np.zeros((6, 6))
+    expected[np.ix_(table.ids_a, table.ids_b)] = pair.law.cells(table).exp().numpy()
+    np.testing.assert_allclose(dense(block, 6), expected, atol=1e-12)
+    assert block.details["misfit"] == pytest.approx(pair.details["misfit"])
+
+
+@pytest.mark.parametrize(("width", "places"), [(3, 3), (2, 4), (2, 5)])
+def test_no_joint_has_log_conditionals_nearer_than_the_log_linear_one(width, places):
+    """Against a dense least-squares solver: log c_i = log q + α_i(x_−i)."""
+    law = Arbitrary(width)
+    found = joint(law, "[MASK] " * places, method="loglinear")
+    tables, cells = conditionals(law, found.ids, places), width**places
+    index = np.indices((width,) * places).reshape(places, cells)
+    contexts = [np.eye(cells // width)[np.ravel_multi_index(np.delete(index, i, 0), (width,) * (places - 1))]
+                for i in range(places)]  # fmt: skip
+    system = np.block([
+        [np.eye(cells), *(context if j == i else np.zeros_like(context) for j, context in enumerate(contexts))]
+        for i in range(places)
+    ])  # fmt: skip
+    wanted = np.concatenate([np.log(table).ravel() for table in tables])
+    solution, _, rank, _ = np.linalg.lstsq(system, wanted, rcond=None)
+    log_q = solution[:cells] - np.logaddexp.reduce(solution[:cells])
+    np.testing.assert_allclose(found.log_probs.ravel(), log_q, atol=1e-9)
+    left = np.square(system @ solution - wanted).sum()
+    assert found.details["misfit"] == pytest.approx(np.sqrt(left / (len(wanted) - rank)))
+
+
+def test_a_block_with_a_conditional_of_zero_has_no_log_linear_joint():
+    table = Table([[[0.2, 0.2], [0.1, 0.1]], [[0.0, 0.1], [0.1, 0.2]]])
+    with pytest.raises(besag.BesagError, match="fits logarithms, and a conditional of the block is 0: ag takes it"):
+        joint(table, method="loglinear")
+    with pytest.raises(besag.BesagError, match="3 places by 'loglinear' has no option 'limit': it takes no options"):
+        joint(table, method="loglinear", limit=3)
+
+
 # ---- what is asked
 
 
@@ -306,8 +359,15 @@ def test_blocks_are_solved_in_double_precision_whatever_the_network_answers_in()
             return super().logits(context, place).astype(np.float32)
 
     law = Single(12)
-    asked = ask(Engine(law), find(law.vocabulary, "[MASK] [MASK] [MASK]"), outcomes="text", candidates=12)
-    assert float(asked.log_c.exp().sum()) == pytest.approx(3 * 12**2, abs=1e-10)  # each conditional sums to 1
+    sums = []
+    ask(
+        Engine(law),
+        find(law.vocabulary, "[MASK] [MASK] [MASK]"),
+        lambda place, log_c: sums.append(float(log_c.exp().sum())),
+        outcomes="text",
+        candidates=12,
+    )
+    assert sums == pytest.approx([12**2] * 3, abs=1e-10)  # each conditional sums to 1
     block = joint(law, candidates=12, tolerance=1e-13)
     tables, p = conditionals(law, block.ids, 3), np.exp(block.log_probs)
     update = sum(tables) / sum(1 / p.sum(i, keepdims=True) for i in range(3))

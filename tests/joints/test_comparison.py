@@ -33,8 +33,8 @@ def row(comparison, label):
 
 def test_all_constructions_are_there_in_their_order(comparison):
     labels = [row["construction"] for row in comparison.rows]
-    assert labels == ["mlm", "order", "order a→b", "order b→a", "mrf", "mrf_local", "hcb", "ag", "ag marginal",
-                      "stationary", "model's own"]  # fmt: skip
+    assert labels == ["mlm", "order", "order a→b", "order b→a", "mrf", "mrf_local", "hcb", "loglinear", "ag",
+                      "ag marginal", "stationary", "model's own"]  # fmt: skip
     assert [label for label in labels if " " not in label] == [*CONSTRUCTIONS]
 
 
@@ -133,7 +133,7 @@ def test_the_table_marks_the_best_of_each_column(comparison):
     head, *lines = body.split("\n")
     assert title.startswith("'s0 s1 s2'")
     assert head.split() == ["P-PPL", "U-PPL", "G-KL", "A-KL", "A-JSD", "MI", "rank", "iterations"]
-    assert len(lines) == 11
+    assert len(lines) == 12
     best = min(row["all_forward"] for row in comparison.rows if row["all_forward"] is not None)
     assert f"{best:.3f}*" in body
     assert best == row(comparison, "ag")["all_forward"]  # it minimises the sum of just these
@@ -142,7 +142,7 @@ def test_the_table_marks_the_best_of_each_column(comparison):
 
 def test_html_is_a_table(comparison):
     page = comparison._repr_html_()
-    assert page.count("<tr>") == 12
+    assert page.count("<tr>") == 13
     assert page.count(">model&#x27;s own</td>") == 1
     assert "<b>tiny" not in replace(comparison.joints[0], model="<b>tiny").compare(["mlm"])._repr_html_()
 
@@ -157,7 +157,7 @@ def test_data_says_the_same(comparison, hidden):
     frame = comparison.to_pandas()
     assert frame.loc["ag", "pair_nll"] == row(comparison, "ag")["pair_nll"]
     assert frame["rank"].dtype == "Int64"
-    assert frame["rank"].isna().tolist() == [False] * 10 + [True]
+    assert frame["rank"].isna().tolist() == [False] * 11 + [True]
     assert frame.attrs["incompatibility"] == comparison.incompatibility
     assert "rank" not in hidden.to_pandas()
 
@@ -175,7 +175,7 @@ def test_bars_are_the_likelihoods(comparison, hidden):
     assert "the best of its column" not in "".join(ax.get_title(loc=side) for side in ("left", "center", "right"))
     _, mine = pyplot.subplots()
     assert hidden.plot(mine) is mine
-    assert [bar.get_width() for bar in mine.patches[:10]] == [row["all_forward"] for row in hidden.rows]
+    assert [bar.get_width() for bar in mine.patches[:11]] == [row["all_forward"] for row in hidden.rows]
     assert not mine.lines
     pyplot.close("all")
 

@@ -23,7 +23,7 @@ sizes = st.tuples(st.integers(2, 9), st.integers(2, 9), st.integers(0, 10_000))
 VARIANTS = [
     ("mlm", {}), ("order", {}), ("order", {"direction": "ab"}), ("order", {"direction": "ba"}),
     ("order", {"weight": 0.2}), ("mrf", {}), ("mrf_local", {}), ("hcb", {}), ("hcb", {"pivots": 3}),
-    ("hcb", {"pivot": "one"}), ("hcb", {"pivot": 1}),
+    ("hcb", {"pivot": "one"}), ("hcb", {"pivot": 1}), ("loglinear", {}), ("loglinear", {"weights": "marginal"}),
     ("ag", {}), ("ag", {"weights": "marginal"}), ("ag", {"paper": True}),
     ("ag", {"newton": False}),
     ("ag", {"accelerate": False, "newton": False, "limit": 5000}),
@@ -76,6 +76,17 @@ def hcb(unaries, pivot):
     return q / q.sum()
 
 
+def log_linear(a, b, w_, w):
+    """The least Σ w'w [(log A − s − α(y))² + (log B − s − β(x))²] over s = log q, α and β, by a dense solver."""
+    m, k = a.shape
+    scale, x, y = np.sqrt(w_[:, None] * w).ravel(), *(np.ravel(index) for index in np.indices((m, k)))
+    cell, of_y, of_x = np.eye(m * k), np.eye(k)[y], np.eye(m)[x]
+    system = np.block([[cell, of_y, 0 * of_x], [cell, 0 * of_y, of_x]]) * np.tile(scale, 2)[:, None]
+    found = np.linalg.lstsq(system, np.tile(scale, 2) * np.log(np.concatenate([a.ravel(), b.ravel()])), rcond=None)[0]
+    q = np.exp(found[: m * k].reshape(m, k))
+    return q / q.sum()
+
+
 def reference(name, options, unaries):
     a, b = dense(unaries)
     pa, pb = unaries.hidden_a.exp().numpy(), unaries.hidden_b.exp().numpy()
@@ -93,6 +104,8 @@ def reference(name, options, unaries):
         pivots = [options["pivot"]] if options.get("pivot") == 1 else np.argsort(-likely)[: options.get("pivots", 1)]
         weights = likely[pivots] / likely[pivots].sum()
         return sum(weight * hcb(unaries, pivot) for weight, pivot in zip(weights, pivots, strict=True))
+    if name == "loglinear":
+        return log_linear(a, b, *((pa, pb) if options else (np.ones(len(pa)) / len(pa), np.ones(len(pb)) / len(pb))))
     if name == "stationary":
         return gibbs_law(unaries)
     if options.get("paper"):
@@ -251,6 +264,59 @@ def test_in_single_precision_every_construction_is_right_to_a_ten_thousandth():
         assert float((double - float_).abs().max()) < 1e-4, name
 
 
+# ---- the log-linear joint
+
+
+@pytest.mark.parametrize("weights", ["uniform", "marginal"])
+@given(size=sizes)
+def test_the_log_linear_joint_is_the_geometric_mean_of_all_pivots_at_both_places(weights, size):
+    unaries = incompatible(*size)
+    a, b = dense(unaries)
+    (m, k), w_, w = a.shape, unaries.hidden_a.exp().numpy(), unaries.hidden_b.exp().numpy()
+    if weights == "uniform":
+        w_, w = np.full(m, 1 / m), np.full(k, 1 / k)
+    forth = sum(w_[x] * np.log(hcb(unaries, x)) for x in range(m))
+    back = sum(w[y] * np.log(b / b[:, [y]] * a[:, [y]]) for y in range(k))  # normalised or not: a constant
+    q = np.exp((forth + back) / 2)
+    found = construction("loglinear", weights=weights).build(unaries).law.cells(unaries).exp().numpy()
+    np.testing.assert_allclose(found, q / q.sum(), atol=1e-12)
+
+
+@given(size=sizes)
+def test_the_log_linear_joint_of_compatible_conditionals_is_the_joint_to_the_last_digits(size):
+    unaries, joint = compatible(*size)
+    for weights in ("uniform", "marginal"):
+        built = construction("loglinear", weights=weights).build(unaries)
+        assert float((built.law.cells(unaries).exp() - joint).abs().max()) < 1e-10
+        assert built.details["misfit"] < 1e-10
+
+
+@pytest.mark.parametrize("weights", ["uniform", "marginal"])
+def test_the_misfit_is_the_noise_on_the_log_conditionals(weights):
+    _, joint = compatible(80, 60, 0)
+    generator = np.random.default_rng(1)
+    noisy = [joint * torch.from_numpy(np.exp(0.3 * generator.normal(size=joint.shape))) for _ in range(2)]
+    misfit = construction("loglinear", weights=weights).build(Unaries.of(*noisy, joint.sum(1), joint.sum(0))).details
+    assert misfit["misfit"] == pytest.approx(0.3, rel=0.1)
+
+
+def test_around_zeros_the_log_linear_joint_is_still_the_joint():
+    """Cells without a logarithm are left out; parts that nothing connects have the mass of the hidden answers."""
+    for zeros in ([[0, 0], [0, 1], [3, 2]], [[0, 2], [0, 3], [1, 2], [1, 3], [2, 0], [2, 1], [3, 0], [3, 1]]):
+        joint = compatible(4, 4, 2)[1].clone()
+        joint[tuple(np.transpose(zeros))] = 0
+        joint /= joint.sum()
+        unaries = Unaries.of(joint, joint, joint.sum(1), joint.sum(0))
+        for weights in ("uniform", "marginal"):
+            built = construction("loglinear", weights=weights).build(unaries)
+            torch.testing.assert_close(built.law.cells(unaries).exp(), joint, atol=1e-10, rtol=0)
+            assert built.details["misfit"] < 1e-9
+    large = torch.ones(1500, 1000)
+    large[3, 4] = 0
+    with pytest.raises(BesagError, match=r"a conditional of these 1,500 × 1,000 is 0.*1,024 candidates.*ag and stat"):
+        construction("loglinear").build(Unaries.of(large, large))
+
+
 # ---- options
 
 
@@ -265,6 +331,7 @@ def test_in_single_precision_every_construction_is_right_to_a_ten_thousandth():
         ("order", {"weight": 1.0}, "must lie between 0 and 1"),
         ("hcb", {"pivot": "bath"}, "Did you mean 'both'?"),
         ("hcb", {"pivots": 0}, "pivots=0"),
+        ("loglinear", {"weights": "margin"}, "Did you mean 'marginal'?"),
         ("stationary", {"limit": 0}, "limit=0: give a whole number, at least 1"),
     ],
 )
@@ -289,13 +356,15 @@ def test_the_spread_of_pivots_is_nothing_for_compatible_conditionals():
 def test_a_law_of_every_kind_shifts_by_a_constant():
     unaries = incompatible(4, 3, 0)
     vectors = torch.randn(4, dtype=torch.float64), torch.randn(3, dtype=torch.float64)
-    for kind in ("independent", "a", "b", "product", "sum"):
+    for kind in ("independent", "a", "b", "product", "mean", "sum"):
         law = JointLaw(kind, *vectors)
         torch.testing.assert_close(law.scaled(0.7).cells(unaries), law.cells(unaries) + 0.7)
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [("order", {}), ("mrf", {}), ("hcb", {}), ("ag", {"paper": True}), ("stationary", {})], ids=str
+    ("name", "options"),
+    [("order", {}), ("mrf", {}), ("hcb", {}), ("loglinear", {}), ("ag", {"paper": True}), ("stationary", {})],
+    ids=str,
 )
 def test_a_thousand_tokens_in_single_precision_are_right_to_a_ten_thousandth_of_a_nat(name, options):
     precise = incompatible(1024, 900, 7, scale=4.0)

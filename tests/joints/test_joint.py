@@ -56,7 +56,7 @@ def test_a_pivot_may_be_a_word_wherever_a_joint_is_asked_for(how: str) -> None:
     ("masks", "method", "said"),
     [
         (1, "ag", "one place only, and a joint needs two or more: fill answers for one"),
-        (3, "mrf", "3 places have a joint by 'ag' only, not by 'mrf'"),
+        (3, "mrf", "3 places have a joint by 'ag' or 'loglinear' only, not by 'mrf'"),
         (3, "agg", "Did you mean 'ag'?"),
         (2, "agg", "Did you mean 'ag'?"),
     ],

@@ -16,7 +16,7 @@ from besag.joints.law import JointLaw
 from besag.joints.unaries import Unaries
 
 PASSES = ("marginals", "sweep", "total_variation", "count_above", "divergences", "incompatibility")
-KINDS = ("independent", "a", "b", "product", "mixture", "sum")
+KINDS = ("independent", "a", "b", "product", "mean", "mixture", "sum")
 
 # Triton decides at its own import whether to interpret.
 if kernels.AVAILABLE and not torch.cuda.is_available() and "triton" not in sys.modules:
@@ -148,7 +148,7 @@ def test_incompatibility(shape: tuple[int, int]) -> None:
 
 
 @runs
-@pytest.mark.parametrize("kind", ["a", "product", "mixture", "sum"])
+@pytest.mark.parametrize("kind", ["a", "product", "mean", "mixture", "sum"])
 def test_impossible_cells_stay_impossible(kind: str, shape: tuple[int, int]) -> None:
     """Conditionals of exactly 0, and a row that has nothing else: −∞ where the plain pass has it, nan nowhere."""
     unaries = _unaries(*shape)

@@ -110,7 +110,7 @@ def test_incompatibility_needs_positive_conditionals():
 def test_a_probability_of_zero_gives_no_nan():
     table = torch.tensor([[0.5, 0.0], [0.25, 0.25]], dtype=torch.float64)
     unaries = Unaries.of(table, table, table.sum(1), table.sum(0), gold=(0, 0))
-    for name in ("mlm", "order", "ag", "stationary", "mrf_local"):
+    for name in ("mlm", "order", "ag", "stationary", "mrf_local", "loglinear"):
         metrics = measure(unaries, construction(name).build(unaries))
         assert not any(math.isnan(value) for value in metrics), name
     assert measure(unaries, construction("mlm").build(unaries)).all_reverse == math.inf  # mass where the model has none

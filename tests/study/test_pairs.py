@@ -46,7 +46,8 @@ def test_a_row_holds_what_each_construction_says_of_the_pair(engine, rows):
     assert row.own_unary_nll == pytest.approx(metrics.own_unary_nll(unaries))
     options = {"order a→b": ("order", {"direction": "ab"}), "ag marginal": ("ag", {"weights": "marginal"})}
     assert list(row.joints) == [
-        "mlm", "order", "order a→b", "order b→a", "mrf", "mrf_local", "hcb", "ag", "ag marginal", "stationary",
+        "mlm", "order", "order a→b", "order b→a", "mrf", "mrf_local", "hcb", "loglinear", "ag", "ag marginal",
+        "stationary",
     ]  # fmt: skip
     for label in ("mlm", "order a→b", "hcb", "ag", "ag marginal", "stationary"):
         name, chosen = options.get(label, (label, {}))

@@ -84,8 +84,8 @@ def test_a_wide_beam_is_exact(alpha: float) -> None:
 @FAMILIES
 def test_batches_change_nothing(family: str) -> None:
     who = decoder(family)
-    together = translate(who, SOURCES, beam=3, most=8)
-    alone = [translate(who, [source], beam=3, most=8, batch_tokens=1)[0] for source in SOURCES]
+    together = translate(who, SOURCES, beam=3)
+    alone = [translate(who, [source], beam=3, batch_tokens=1)[0] for source in SOURCES]
     for one, other in zip(together, alone, strict=True):
         assert [each.ids for each in one] == [each.ids for each in other]
         assert [each.log_prob for each in one] == pytest.approx([each.log_prob for each in other], abs=1e-3)

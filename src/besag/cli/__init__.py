@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 import besag
 from besag.cli.augment import augment
+from besag.cli.bulk import bulk
 from besag.cli.choose import choose
 from besag.cli.cite import cite
 from besag.cli.compare import compare
@@ -90,7 +91,7 @@ for command in (
     examples,
 ):
     app.command()(command)
-for group in (evaluate, lab, train, tokenizer):
+for group in (evaluate, lab, train, tokenizer, bulk):
     app.add_typer(group)
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from besag.checks import checked
-from besag.errors import BesagError, nearest, require
+from besag.errors import BesagError, nearest, quoted, require
 from besag.evaluation.figures import Figure
 from besag.evaluation.suite import Row, Suite
 from besag.results import data
@@ -76,6 +76,8 @@ class Evaluation(Presented):
 
     def __getitem__(self, name: str) -> Figure:
         """The figure of that name over all items: `found["accuracy"].value`; "accuracy/GROUP" is that of a group."""
+        if not isinstance(name, str):
+            raise BesagError(f"{quoted(name)} names no figure: give a name, as in found['accuracy']")
         names = {one.name if not one.group else f"{one.name}/{one.group}": one for one in reversed(self.figures)}
         if name not in names:
             there = ", ".join(dict.fromkeys(one.name for one in self.figures))

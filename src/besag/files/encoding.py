@@ -52,8 +52,11 @@ class Delimited:
     def __call__(self, row: Row, others: Others) -> str:
         first = not self.columns.names
         flat = self.columns.arrange({name: rounded(value) for name, value in row.items()}, others)
-        header = self._line(self.columns.names) if first else ""
+        header = self.header() if first else ""
         return header + self._line([cell(value) for value in flat.values()])
+
+    def header(self) -> str:
+        return self._line(self.columns.names)
 
     def _line(self, cells: list[str]) -> str:
         return self.line([harmless(one) for one in cells] if self.safe else cells)

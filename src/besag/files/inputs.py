@@ -12,7 +12,8 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from besag.errors import BesagError, quoted
@@ -39,6 +40,19 @@ class Layout(NamedTuple):
     sources: str | None = None  # and with what each text is given
     sign: str | None = None  # at which texts are cut into regions; None: they are not
     spans: str | None = None  # the column with spans of characters of each text
+
+
+class Part(NamedTuple):
+    """Some rows of a file: of lines what stands there, of Parquet which rows."""
+
+    content: bytes = b""
+    after: int = 0  # lines before it
+    head: bytes = b""  # the line that names the columns, of those formats that have one
+    rows: range = range(0)
+    file: Any = None  # where the path is one that only others open
+
+
+WHOLE = Part()
 
 
 class Record(NamedTuple):
@@ -68,14 +82,16 @@ class _Found(NamedTuple):
 class Input:
     """One argument: a text, a file or stdin. `texts` opens it anew each time (stdin but once)."""
 
-    kind: str  # "text" | "file" | "stdin"
+    kind: str  # "text" | "file" | "stdin" | "part"
     value: str
     layout: Layout
+    part: Part = WHOLE
 
     @property
     def name(self) -> str:
         shortened = self.value if len(self.value) <= 60 else f"{self.value[:59]}…"
-        return {"text": f"the text {shortened!r}", "file": self.value, "stdin": "stdin"}[self.kind]
+        names = {"text": f"the text {shortened!r}", "file": self.value, "part": self.value, "stdin": "stdin"}
+        return names[self.kind]
 
     @property
     def regular(self) -> bool:
@@ -167,15 +183,18 @@ class Input:
         format = self._format
         try:
             if format == "parquet":
-                if not self.regular:
+                if not (self.regular or self.kind == "part"):
                     raise BesagError(f"{self.name}: Parquet is read from a file, not from a pipe")
                 layout = self.layout
                 wanted = [layout.column, layout.prefix, layout.suffix, layout.sources, layout.spans]
                 only = None if self.layout.keep or wanted[0] is None else [one for one in wanted if one is not None]
-                yield from parquet_rows(self.value, only, lenient=True)
+                within, file = (self.part.rows, self.part.file) if self.kind == "part" else (None, None)
+                yield from parquet_rows(self.value, only, lenient=True, within=within, file=file)
                 return
             header = named if self.layout.header else numbered
-            found = lines.lines(self.name, self._chunks(), keep_returns=format == "csv", lenient=True)
+            read = partial(lines.lines, self.name, keep_returns=format == "csv", lenient=True)
+            head = read(iter([self.part.head])) if self.part.head else iter(())
+            found = chain(head, read(self._chunks(), after=self.part.after))
             yield from rows(found, format, self.name, header=header, escaped=self.layout.escaped)
         except NoRows as nothing:
             hint = " (or say --no-header)" if "header" in str(nothing) else ""
@@ -201,6 +220,8 @@ class Input:
         return columns(names, [wanted], self.name)[0]
 
     def _chunks(self) -> Iterator[bytes | None]:
+        if self.kind == "part":
+            return iter([self.part.content])
         if self.kind == "stdin":
             return lines.arriving(lines.standard_input())
         stream = lines.opened(self.value)

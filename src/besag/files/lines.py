@@ -111,14 +111,18 @@ def arriving(stream: Stream) -> Iterator[bytes | None]:
 
 
 def lines(
-    name: str, chunks: Iterator[bytes | None], keep_returns: bool = False, lenient: bool = False
+    name: str,
+    chunks: Iterator[bytes | None],
+    keep_returns: bool = False,
+    lenient: bool = False,
+    after: int = 0,
 ) -> Iterator[Line | None]:
     """Numbered lines without their ends; a byte order mark at the start is passed over.
 
     `keep_returns`: a carriage return before the line end stays, for formats in which a line end may stand in a cell.
-    `lenient`: bytes that are not UTF-8 are kept, as halves of surrogate pairs.
+    `lenient`: bytes that are not UTF-8 are kept, as halves of surrogate pairs. `after` lines stand before these.
     """
-    number, size = 0, 0
+    number, size = after, 0
     begun: list[bytes] = []  # the pieces of a line whose end has not come yet, `size` bytes in all
     try:
         for chunk in chunks:

@@ -180,7 +180,7 @@ class Spool:
     """The rows of a Parquet file to be, in a file that grows; the Parquet file is written whole when all are there."""
 
     def __init__(self, path: str) -> None:
-        require("pyarrow", extra="bulk")
+        require("pyarrow", extra="parquet")
         self.path: str | None = path
         self.final, self.rows_path = path, f"{path}.rows"
         self.columns = Columns()
@@ -231,7 +231,7 @@ class Spool:
         """What waits, as an Arrow stream after its length."""
         if not self.waiting:
             return
-        pyarrow = require("pyarrow", extra="bulk")
+        pyarrow = require("pyarrow", extra="parquet")
         waiting, self.waiting = self.waiting, []
         try:
             table = pyarrow.Table.from_pylist(waiting)
@@ -245,7 +245,7 @@ class Spool:
         self.file.append(len(buffer.getvalue()).to_bytes(8, "little") + buffer.getvalue())
 
     def _spooled(self, size: int) -> Iterator[dict[str, Any]]:
-        pyarrow = require("pyarrow", extra="bulk")
+        pyarrow = require("pyarrow", extra="parquet")
         with open(self.rows_path, "rb") as file:
             while file.tell() < size:
                 content = file.read(int.from_bytes(file.read(8), "little"))

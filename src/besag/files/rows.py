@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -86,23 +87,29 @@ def rows(
     elif format == "jsonl":
         yield from _json_rows(found, name)
     else:
-        cells = _tsv_cells(found, escaped) if format == "tsv" else _csv_cells(found, name)
+        cells = _tsv_cells(found, escaped) if format == "tsv" else csv_cells(found, name)
         yield from _delimited_rows(cells, header, name)
 
 
-def parquet_rows(path: str, only: Sequence[str] | None = None, lenient: bool = False) -> Iterator[Row]:
-    pyarrow, parquet = require("pyarrow", extra="bulk"), require("pyarrow.parquet", extra="bulk")
-    opened(path).close()  # which knows what to say of a file that is not there
+def parquet_rows(
+    path: str, only: Sequence[str] | None = None, lenient: bool = False, within: range | None = None, file: Any = None
+) -> Iterator[Row]:
+    """All rows, or those `within`, counted from 0; from an open `file` where the path is one that only others open."""
+    pyarrow, parquet = require("pyarrow", extra="parquet"), require("pyarrow.parquet", extra="parquet")
+    if file is None:
+        opened(path).close()  # which knows what to say of a file that is not there
     number = 0
     try:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(file or path) as file:
             _refuse_long_rows(file.metadata, path)
             names = file.schema_arrow.names
             fields = None if only is None else [str(top(names, one)) for one in columns(names, only, path)]
-            for batch in file.iter_batches(PARQUET_ROWS, columns=fields):
+            groups, number = _groups(file.metadata, within)
+            for batch in file.iter_batches(PARQUET_ROWS, row_groups=groups, columns=fields):
                 for values in _values(batch, lenient):
                     number += 1
-                    yield Row(f"{path}, row {number}", number, values)
+                    if within is None or number - 1 in within:
+                        yield Row(f"{path}, row {number}", number, values)
     except UnicodeDecodeError as failure:
         found = f"0x{failure.object[failure.start]:02x}"
         raise BesagError(f"{path}, row {number + 1} holds a text that is not UTF-8: byte {found}") from failure
@@ -111,6 +118,17 @@ def parquet_rows(path: str, only: Sequence[str] | None = None, lenient: bool = F
         raise BesagError(f"{path} cannot be read, it is damaged or not a Parquet file: {why}") from failure
     if not number:
         raise NoRows(f"{path} has columns but no rows")
+
+
+def _groups(about: Any, within: range | None) -> tuple[list[int], int]:
+    """The row groups that hold these rows, and how many rows stand before them."""
+    ends = list(accumulate(about.row_group(place).num_rows for place in range(about.num_row_groups)))
+    found = [
+        place
+        for place, end in enumerate(ends)
+        if within is None or (end > within.start and end - about.row_group(place).num_rows < within.stop)
+    ]
+    return found, ends[found[0] - 1] if found and found[0] else 0
 
 
 def _refuse_long_rows(about: Any, path: str) -> None:
@@ -221,7 +239,7 @@ def _tsv_cells(found: Iterator[Line | None], escaped: bool) -> Iterator[Cells | 
         yield line[0], [unescaped(cell) for cell in cells] if escaped else cells
 
 
-def _csv_cells(found: Iterator[Line | None], name: str) -> Iterator[Cells | None]:
+def csv_cells(found: Iterator[Line | None], name: str) -> Iterator[Cells | None]:
     """Cells between commas, quoted where need be; a quoted cell may run over several lines."""
     csv.field_size_limit(LONGEST_ROW)
     begun, pending = 0, ""  # where an unfinished row began, and what is there of it

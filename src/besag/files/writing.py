@@ -230,7 +230,7 @@ class ParquetWriter:
     """Row groups of Parquet; the first block gives the columns their types."""
 
     def __init__(self, path: str) -> None:
-        require("pyarrow", extra="bulk")
+        require("pyarrow", extra="parquet")
         self.path, self.columns = path, Columns()
         self.file: Any = None
         self.rows: list[dict[str, object]] = []
@@ -267,7 +267,7 @@ class ParquetWriter:
             raise
 
     def _write_block(self) -> None:
-        pyarrow, parquet = require("pyarrow", extra="bulk"), require("pyarrow.parquet", extra="bulk")
+        pyarrow, parquet = require("pyarrow", extra="parquet"), require("pyarrow.parquet", extra="parquet")
         rows, self.rows = self.rows, []
         try:
             if self.file is None:

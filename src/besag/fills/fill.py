@@ -145,9 +145,10 @@ def fill(
 ) -> Fill:
     """The k likeliest fillings of all masks of the text, taken together, or (`sample`) k independent draws of them.
 
-    `method` is a construction of joints; of two masks any, of more "ag". `candidates` limits what may stand at each
-    mask: how many of the likeliest tokens, "all", or a list of words for each mask. `beam` searches with so many
-    hypotheses instead of comparing all. Further options belong to the construction, or to `ag_chain` for a beam.
+    `method` is a construction of joints; of two masks any, of more "ag" or "loglinear". `candidates` limits what may
+    stand at each mask: how many of the likeliest tokens, "all", or a list of words for each mask. `beam` searches with
+    so many hypotheses instead of comparing all. Further options belong to the construction, or to `ag_chain` for a
+    beam.
     """
     model = engine.conditionals
     k = whole_number(k, "k", most=fillings.MOST_ROWS)
@@ -254,9 +255,9 @@ class _Masks:
 
     def several(self) -> Found:
         refuse_method(self.places, self.method)
-        self.refuse_unknown(f"fill() of {len(self.places.at)} masks", *BLOCK_OPTIONS)
+        self.refuse_unknown(f"fill() of {len(self.places.at)} masks", *BLOCK_OPTIONS[self.method])
         joint = block_joint(
-            self.engine, self.places, outcomes=self.outcomes, candidates=self.candidates, **self.options
+            self.engine, self.places, self.method, outcomes=self.outcomes, candidates=self.candidates, **self.options
         )
         if self.seed is None:
             found = [(best.tokens, best.log_prob) for best in joint.top(self.k)]

@@ -2,8 +2,8 @@
 
     p(x_1 … x_k) = p(these k places | the rest of the text),   x_i in C_i
 
-Knows tokens, marginals, conditionals and draws. Refuses to know how p is found (`block_ag.py`) and what is asked for it
-(`block_asking.py`). All Π|C_i| numbers are held; that is what limits k and the sets.
+Knows tokens, marginals, conditionals and draws. Refuses to know how p is found (`block_ag.py`, `block_loglinear.py`)
+and what is asked for it (`block_asking.py`). All Π|C_i| numbers are held; that is what limits k and the sets.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from besag.checks import checked, whole_number
 from besag.engine import Engine
 from besag.errors import BesagError, nearest, quoted
 from besag.joints import block_show
-from besag.joints.acceleration import refuse_nonsense
-from besag.joints.block_ag import LIMIT, TOLERANCE, solve
+from besag.joints.block_ag import Mixture
 from besag.joints.block_asking import ask
+from besag.joints.block_loglinear import Effects
 from besag.joints.candidates import Candidates, Kind
 from besag.joints.fillings import MOST_ROWS, filled_text, one_each, plot_fillings
 from besag.places.filling import Filling
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-BLOCK_OPTIONS = ("tolerance", "limit")
+BLOCK_METHODS: Mapping[str, type[Mixture] | type[Effects]] = {"ag": Mixture, "loglinear": Effects}
+BLOCK_OPTIONS: Mapping[str, tuple[str, ...]] = {"ag": ("tolerance", "limit"), "loglinear": ()}
 
 
 class Outside(NamedTuple):
@@ -55,26 +56,25 @@ class Outside(NamedTuple):
 def block_joint(
     engine: Engine,
     places: Places,
+    method: str = "ag",
     *,
     outcomes: Kind = "text",
     candidates: Candidates | Literal["auto"] = "auto",
-    tolerance: float | None = None,
-    limit: int = LIMIT,
-    **others: object,
+    **options: Any,
 ) -> BlockJoint:
-    """The Arnold-Gokhale joint of two or more places of a text.
+    """The joint of two or more places of a text, by one of BLOCK_METHODS.
 
     `candidates` is how many of the likeliest tokens of each place may stand there, "all", or a list of words for each
     place; "auto" takes as many as can be asked in some seconds. The text's own tokens are among the likeliest, and
     among words only if they are given.
-    `tolerance` is on the residual (1e-9), and `limit` says how many steps may be taken to reach it.
+    Options of "ag": `tolerance` is on the residual (1e-9), and `limit` says how many steps may be taken to reach it.
     """
-    refuse_unknown(f"the joint of {len(places.at)} places", BLOCK_OPTIONS, others)
+    refuse_unknown(f"the joint of {len(places.at)} places by {method!r}", BLOCK_OPTIONS[method], options)
     if len(places.at) < 2:
         raise BesagError(f"a joint needs two places or more, and here is one: {places.title}. fill() answers for one")
-    refuse_nonsense(tolerance, limit)
-    asked = ask(engine, places, outcomes=outcomes, candidates=candidates)
-    solved = solve(asked.log_c, tolerance=tolerance or TOLERANCE, limit=limit, constant=asked.constant)
+    how = BLOCK_METHODS[method](**options)
+    asked = ask(engine, places, how.add, outcomes=outcomes, candidates=candidates)
+    solved = how.solve()
     log_p, model = solved.log_p.cpu().numpy(), engine.conditionals
     given = [  # Σ p(x_−i)·(1 − mass of C_i given x_−i)
         float((np.exp(np.logaddexp.reduce(log_p, i)) * -np.expm1(held.clamp_max(0.0).cpu().numpy())).sum())
@@ -91,6 +91,7 @@ def block_joint(
         vocabulary=model.vocabulary,
         model=model.name,
         dtype=dtype_name(model.dtype),
+        method=method,
     )
 
 
@@ -108,7 +109,7 @@ class BlockJoint(Presented):
     forced: tuple[bool, ...]  # was the text's own token added to the candidates?
     lost: Outside
     status: Status
-    details: Mapping[str, float | int]  # iterations, residual, objective, sequences
+    details: Mapping[str, float | int]  # iterations, residual, objective, misfit, sequences
     vocabulary: Vocabulary
     model: str
     dtype: str

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from besag.joints.acceleration import Step, convergence, fixed_point
+from besag.joints.acceleration import Step, convergence, fixed_point, refuse_nonsense
 from besag.results.status import Status
 
 TOLERANCE = 1e-9
@@ -32,6 +32,23 @@ class Solved(NamedTuple):
     log_p: Tensor  # (|C_1|, …, |C_k|)
     status: Status
     details: Mapping[str, float | int]
+
+
+class Mixture:
+    """Takes log c_i of one place after the other; keeps the log of their sum."""
+
+    def __init__(self, tolerance: float | None = None, limit: int = LIMIT) -> None:
+        refuse_nonsense(tolerance, limit)
+        self.tolerance, self.limit = tolerance or TOLERANCE, limit
+        self.log_c = torch.tensor(-torch.inf)
+        self.constant = 0.0  # Σ_i Σ c_i log c_i
+
+    def add(self, place: int, log_c: Tensor) -> None:
+        self.constant += float(torch.where(log_c > -torch.inf, log_c.exp() * log_c, 0.0).sum())
+        self.log_c = torch.logaddexp(self.log_c.to(log_c), log_c)
+
+    def solve(self) -> Solved:
+        return solve(self.log_c, tolerance=self.tolerance, limit=self.limit, constant=self.constant)
 
 
 def solve(log_c: Tensor, *, tolerance: float = TOLERANCE, limit: int = LIMIT, constant: float = 0.0) -> Solved:

@@ -1,8 +1,8 @@
 """The conditionals of k places, asked of a model: c_i(x) = p(x_i | x_−i) over C_1 × … × C_k, renormalised over C_i.
 
 Place i is hidden and the others show each combination of their candidates in turn: Σ_i Π_{j≠i} |C_j| sequences, of
-which one row each passes through the head. The joint needs only log Σ_i c_i, Π|C_i| numbers: that is all that is kept.
-The candidates of a place are its likeliest tokens with all places hidden, or words that somebody gives.
+which one row each passes through the head. The tables of log c_i are handed on one after the other, and not kept. The
+candidates of a place are its likeliest tokens with all places hidden, or words that somebody gives.
 
 Knows what is asked and what it costs, and says so before it begins. Refuses what would not fit.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -52,9 +52,7 @@ class Asked(NamedTuple):
     ids: tuple[Ints, ...]  # the candidates of each place
     hidden: NDArray[np.float64]  # (k,) how much of the mass of each place they hold, all places hidden
     forced: tuple[bool, ...]  # was the text's own token added from outside?
-    log_c: Tensor  # (|C_1|, …, |C_k|) log Σ_i c_i
     log_held: tuple[Tensor, ...]  # of each place, how much of its mass C_i holds in every context
-    constant: float  # Σ_i Σ c_i log c_i
 
 
 def cost(sizes: Sequence[int]) -> Cost:
@@ -71,8 +69,15 @@ def affordable(conditionals: Conditionals, places: Places) -> int:
     return min(max(fits, default=FEWEST_CANDIDATES), len(outcome_ids(conditionals, "text")))
 
 
-def ask(engine: Engine, places: Places, *, outcomes: Kind, candidates: Candidates | Literal["auto"]) -> Asked:
-    """Choose the candidates, say what it costs, and ask."""
+def ask(
+    engine: Engine,
+    places: Places,
+    take: Callable[[int, Tensor], None],
+    *,
+    outcomes: Kind,
+    candidates: Candidates | Literal["auto"],
+) -> Asked:
+    """Choose the candidates, say what it costs, ask, and hand on (i, log c_i), (|C_1|, …, |C_k|), of every place i."""
     model = engine.conditionals
     ids, held, forced = next(engine.run([_choose(model, places, outcomes, candidates)]))
     sizes = [len(part) for part in ids]
@@ -86,15 +91,13 @@ def ask(engine: Engine, places: Places, *, outcomes: Kind, candidates: Candidate
         )
     _announce(engine, f"{len(sizes)} places over {by} candidates: {price}")
     device = torch.device("cpu") if model.device.type == "mps" else model.device  # which has no float64
-    log_c = torch.full(sizes, -torch.inf, dtype=torch.float64, device=device)
-    log_held, constant = [], 0.0
+    log_held = []
     for i in range(len(sizes)):
         given, share = _given_others(engine, places, ids, i, device)  # (contexts, |C_i|), (contexts,)
-        constant += float(torch.where(given > -torch.inf, given.exp() * given, 0.0).sum())
         others = sizes[:i] + sizes[i + 1 :]
-        log_c = torch.logaddexp(log_c, given.view(*others, sizes[i]).movedim(-1, i))
+        take(i, given.view(*others, sizes[i]).movedim(-1, i))
         log_held.append(share.view(others))
-    return Asked(tuple(ids), held, forced, log_c, tuple(log_held), constant)
+    return Asked(tuple(ids), held, forced, tuple(log_held))
 
 
 def _choose(

@@ -1,4 +1,4 @@
-"""The joint of several places of a text by the name of its construction: of two places by any, of more by "ag".
+"""The joint of several places of a text by the name of its construction: of two places by any, of more by some.
 
 Knows which construction goes with how many places, and how the words in its options are read at them. Refuses to know
 what is asked (`asking.py`, `block_asking.py`) and how a joint is found from it.
@@ -12,7 +12,7 @@ from besag.checks import checked
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.joints.asking import unaries
-from besag.joints.block import BLOCK_OPTIONS, BlockJoint, block_joint
+from besag.joints.block import BLOCK_METHODS, BLOCK_OPTIONS, BlockJoint, block_joint
 from besag.joints.candidates import Candidates, Kind, automatic
 from besag.joints.pair import PairJoint
 from besag.joints.registry import CONSTRUCTIONS, Construction, construction
@@ -21,7 +21,6 @@ from besag.places.tokens import token_ids
 from besag.registry import refuse_unknown
 from besag.results.words import dtype_name
 
-BLOCKS = "ag"  # the one construction of three places and more
 OWN = (
     "positions",
     "method",
@@ -52,8 +51,8 @@ def joint(
         CONSTRUCTIONS.refuse_unknown("joint", OWN, method, options)
         return pair_joint(engine, places, method, outcomes=outcomes, candidates=candidates, **options)
     refuse_method(places, method)
-    refuse_unknown(f"joint() of {len(places.at)} places", [*OWN, *BLOCK_OPTIONS], options)
-    return block_joint(engine, places, outcomes=outcomes, candidates=candidates, **options)
+    refuse_unknown(f"joint() of {len(places.at)} places", [*OWN, *BLOCK_OPTIONS[method]], options)
+    return block_joint(engine, places, method, outcomes=outcomes, candidates=candidates, **options)
 
 
 def pair_joint(
@@ -76,9 +75,10 @@ def pair_joint(
 
 
 def refuse_method(places: Places, method: str) -> None:
-    """Three places and more know one construction."""
-    if len(places.at) > 2 and CONSTRUCTIONS.find(method).name != BLOCKS:
-        raise BesagError(f"{len(places.at)} places have a joint by {BLOCKS!r} only, not by {method!r}")
+    """Three places and more know some constructions only."""
+    if len(places.at) > 2 and CONSTRUCTIONS.find(method).name not in BLOCK_METHODS:
+        known = " or ".join(map(repr, BLOCK_METHODS))
+        raise BesagError(f"{len(places.at)} places have a joint by {known} only, not by {method!r}")
 
 
 def _construction(engine: Engine, places: Places, method: str, options: dict[str, Any]) -> Construction:

@@ -6,10 +6,11 @@
 | a | log A + column(y) | order b→a, hcb |
 | b | log B + row(x) | order a→b |
 | product | log A + log B + row(x) + column(y) | mrf, mrf_local |
+| mean | ½ (log A + log B) + row(x) + column(y) | loglinear |
 | sum | log(A·e^column + B·e^row) + h(left(x), right(y)) | order (both), ag, stationary |
 
 h(s, t) = s + t − log(eˢ + eᵗ) = −log(e⁻ˢ + e⁻ᵗ), half the harmonic mean in logs. So a joint over V² cells costs two or
-four vectors beyond A and B, and every pass over the cells knows five forms and no construction.
+four vectors beyond A and B, and every pass over the cells knows six forms and no construction.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from torch import Tensor
 
 from besag.joints.unaries import Unaries
 
-Kind: TypeAlias = Literal["independent", "a", "b", "product", "sum"]
+Kind: TypeAlias = Literal["independent", "a", "b", "product", "mean", "sum"]
 Index: TypeAlias = slice | Tensor
 
 EVERYTHING = slice(None)
@@ -45,6 +46,8 @@ class JointLaw:
             return unaries.log_a[x][:, y] + column
         if self.kind == "b":
             return unaries.log_b[x][:, y] + row
+        if self.kind == "mean":
+            return (unaries.log_a[x][:, y] + unaries.log_b[x][:, y]) / 2 + row + column
         a, b = unaries.log_a[x][:, y] + column, unaries.log_b[x][:, y] + row
         if self.kind == "product":
             return a + b
@@ -56,7 +59,7 @@ class JointLaw:
         """The same law with `shift` added to every log q."""
         if self.kind in ("a", "independent"):
             return JointLaw(self.kind, self.row, self.column + shift)
-        if self.kind in ("b", "product"):
+        if self.kind in ("b", "product", "mean"):
             return JointLaw(self.kind, self.row + shift, self.column)
         left = torch.zeros_like(self.row) if self.left is None else self.left
         right = torch.zeros_like(self.column) if self.right is None else self.right

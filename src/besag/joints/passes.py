@@ -199,6 +199,30 @@ def _ratio(unaries: Unaries, at: slice) -> Tensor:
     return ratio
 
 
+def ratio_means(unaries: Unaries, row: Tensor, column: Tensor) -> tuple[Tensor, Tensor]:
+    """The additive fit of D = log A − log B by weights row(x)·column(y): Σ_y column·D, (m,), and Σ_x row·D, (k,).
+
+    Both sum to 1; the mean of all cells is left with the first. Not finite where a conditional is 0.
+    """
+    rows, columns = torch.empty_like(row), torch.zeros_like(column)
+    for at in _blocks(unaries):
+        ratio = (unaries.log_a[at] - unaries.log_b[at]).double()
+        rows[at] = ratio @ column
+        columns += row[at] @ ratio
+    return rows, columns - row @ rows
+
+
+def ratio_rest(unaries: Unaries, of_a: Tensor, of_b: Tensor, row: Tensor, column: Tensor) -> float:
+    """Σ row·column·(D − of_a(x) − of_b(y))² over cells where D is finite, per weight of those."""
+    squares, weight = 0.0, 0.0
+    for at in _blocks(unaries):
+        rest = (unaries.log_a[at] - unaries.log_b[at]).double() - of_a[at][:, None] - of_b
+        share = torch.where(rest.isfinite(), row[at][:, None] * column, 0.0)
+        squares += float((share * rest.nan_to_num(0.0, 0.0, 0.0).square()).sum())
+        weight += float(share.sum())
+    return squares / weight
+
+
 def top(unaries: Unaries, law: JointLaw, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """The `count` likeliest cells, likeliest first: log q, row, column."""
     m, k = unaries.shape

@@ -178,6 +178,8 @@ def cell(a, b, row, column, left, right, KIND: tl.constexpr):
         q = b + row
     elif KIND == "product":
         q = (a + column) + (b + row)
+    elif KIND == "mean":
+        q = 0.5 * (a + b) + row + column
     elif KIND == "mixture":
         q = log_add(a + column, b + row) - LOG_2
     elif KIND == "sum":

@@ -10,11 +10,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from besag.lab.heads import MixtureHead, mixture_head, one_pass_step, stutter
     from besag.lab.learning.best_law import BestLaw, best_law
     from besag.lab.learning.bound import Bound, finite_sample_bound, quoted_bound
     from besag.lab.learning.estimators import Estimates, Fit, fit, simulate
     from besag.lab.learning.information import Information, information
     from besag.lab.learning.masks import masks_of, uniform_masks
+    from besag.lab.noise import NoisyConditionals, divergence, joint_of
+    from besag.lab.pair_model import PairModel
     from besag.lab.systems.grammar import Grammar, grammar
     from besag.lab.systems.graphs import Graph, chain, clique, cycle, grid, star
     from besag.lab.systems.markov import MarkovChain, markov_chain
@@ -34,6 +37,9 @@ _HOMES = {  # what is public, and the file that holds it
     "Graph": "besag.lab.systems.graphs",
     "Information": "besag.lab.learning.information",
     "MarkovChain": "besag.lab.systems.markov",
+    "MixtureHead": "besag.lab.heads",
+    "NoisyConditionals": "besag.lab.noise",
+    "PairModel": "besag.lab.pair_model",
     "Pairwise": "besag.lab.systems.pairwise",
     "System": "besag.lab.systems.system",
     "TwoModes": "besag.lab.systems.mixture",
@@ -41,30 +47,36 @@ _HOMES = {  # what is public, and the file that holds it
     "chain": "besag.lab.systems.graphs",
     "clique": "besag.lab.systems.graphs",
     "cycle": "besag.lab.systems.graphs",
+    "divergence": "besag.lab.noise",
     "finite_sample_bound": "besag.lab.learning.bound",
     "fit": "besag.lab.learning.estimators",
     "grammar": "besag.lab.systems.grammar",
     "grid": "besag.lab.systems.graphs",
     "information": "besag.lab.learning.information",
     "ising": "besag.lab.systems.pairwise",
+    "joint_of": "besag.lab.noise",
     "markov_chain": "besag.lab.systems.markov",
     "masks_of": "besag.lab.learning.masks",
+    "mixture_head": "besag.lab.heads",
+    "one_pass_step": "besag.lab.heads",
     "potts": "besag.lab.systems.pairwise",
     "quoted_bound": "besag.lab.learning.bound",
     "random_family": "besag.lab.systems.random",
     "random_table": "besag.lab.systems.random",
     "simulate": "besag.lab.learning.estimators",
     "star": "besag.lab.systems.graphs",
+    "stutter": "besag.lab.heads",
     "table": "besag.lab.systems.system",
     "two_modes": "besag.lab.systems.mixture",
     "uniform_masks": "besag.lab.learning.masks",
 }
 
 __all__ = [
-    "BestLaw", "Bound", "Estimates", "Exponential", "Family", "Fit", "Grammar", "Graph", "Information", "MarkovChain",
-    "Pairwise", "System", "TwoModes", "best_law", "chain", "clique", "cycle", "finite_sample_bound", "fit", "grammar",
-    "grid", "information", "ising", "markov_chain", "masks_of", "potts", "quoted_bound", "random_family",
-    "random_table", "simulate", "star", "table", "two_modes", "uniform_masks",
+    "BestLaw", "Bound", "Estimates", "Exponential", "Family", "Fit", "Grammar", "Graph", "Information",
+    "MarkovChain", "MixtureHead", "NoisyConditionals", "PairModel", "Pairwise", "System", "TwoModes", "best_law",
+    "chain", "clique", "cycle", "divergence", "finite_sample_bound", "fit", "grammar", "grid", "information",
+    "ising", "joint_of", "markov_chain", "masks_of", "mixture_head", "one_pass_step", "potts", "quoted_bound",
+    "random_family", "random_table", "simulate", "star", "stutter", "table", "two_modes", "uniform_masks",
 ]  # fmt: skip
 
 

@@ -31,6 +31,9 @@ class Status(StrEnum):
     LONG = "long", "the text has more tokens than the model sees"
     LONG_SOURCE = "long source", "the source of the text has more tokens than the model reads"
     NO_CONTEXT = "no context", "the row has no context, where one was to be shown with its text"
+    UNREADABLE = "unreadable", "the row could not be read: it is not what its format says"
+    REFUSED = "refused", "the text cannot be asked this, and the reason stands beside it"
+    FAILED = "failed", "an error ended the work on this row; a resumed job tries it again"
     NOT_FINITE = "not finite", "the model answered with a number that is not finite"
 
     # of two places of a text

@@ -32,11 +32,11 @@ STYLES = {  # colour, line, width: kin in one hue, what the paper recommends in 
     "mlm": ("0.25", "-", 2.0),
     "order": ("#2b6cb0", "-", 1.6), "order a→b": ("#63a4dc", ":", 1.6), "order b→a": ("#63a4dc", "--", 1.4),
     "mrf": ("#b08968", "-", 1.4), "mrf_local": ("#b08968", "--", 1.4),
-    "hcb": ("#5a9367", "-", 1.6),
+    "hcb": ("#5a9367", "-", 1.6), "loglinear": ("#00798c", "-", 1.8),
     "ag": ("#d1495b", "-", 2.6), "ag marginal": ("#d1495b", "--", 2.2),
     "stationary": ("#7b4fa3", "-", 1.8),
 }  # fmt: skip
-OTHERS = ("#00798c", "#edae49", "#66a182", "#8d96a3", "#3d405b")
+OTHERS = ("#edae49", "#66a182", "#8d96a3", "#3d405b")
 
 
 def draw(report: Report) -> Figure:

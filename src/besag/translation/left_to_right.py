@@ -24,7 +24,7 @@ from besag.errors import BesagError, quoted
 from besag.sources import read_source
 
 BATCH_TOKENS = 8192  # of sources in a batch, times the beam
-TIMES, MORE = 2, 10  # a target has at most twice as many tokens as the longest source beside it, and ten more
+TIMES, MORE = 2, 10  # a target has at most twice as many tokens as its source, and ten more
 
 
 class Hypothesis(NamedTuple):
@@ -59,8 +59,8 @@ def translate(
     found: dict[int, list[Hypothesis]] = {}
     for group in _batches([len(one) for one in ids], max(1, batch_tokens // beam)):
         some = [ids[index] for index in group]
-        limit = most or min(TIMES * len(some[0]) + MORE, _room(conditionals))
-        found.update(zip(group, _Search(conditionals, some, beam, alpha, limit).run(), strict=True))
+        limits = [most or min(TIMES * len(one) + MORE, _room(conditionals)) for one in some]
+        found.update(zip(group, _Search(conditionals, some, beam, alpha, limits).run(), strict=True))
     return [found[index] for index in range(len(sources))]
 
 
@@ -112,8 +112,9 @@ def _batches(lengths: list[int], tokens: int) -> Iterator[list[int]]:
 class _Search:
     """One batch of B sources, K beginnings each."""
 
-    def __init__(self, who: CausalDecoder, sources: list[Ints], beam: int, alpha: float, most: int) -> None:
-        self.who, self.beam, self.alpha, self.most = who, beam, alpha, most
+    def __init__(self, who: CausalDecoder, sources: list[Ints], beam: int, alpha: float, most: list[int]) -> None:
+        self.who, self.beam, self.alpha = who, beam, alpha
+        self.most = torch.tensor(most, device=who.device).repeat_interleave(beam)  # (B K,) tokens, their end counted
         self.count = len(sources)
         config, vocabulary = who.model.config, who.vocabulary
         self.end = int(config.eos_token_id)
@@ -132,12 +133,12 @@ class _Search:
         total = torch.full((self.count, beam), -inf, device=who.device)  # (B, K) log p of each beginning
         total[:, 0] = 0.0
         cache: Any = None
-        for size in range(1, self.most + 1):
+        not_the_end = torch.arange(who.width, device=who.device) != self.end
+        for size in range(1, int(self.most.max()) + 1):
             states, cache = who.core.step(last, memory, shown, cache)
             log_probs = who.head(states[:, -1]).float().log_softmax(-1)  # (B K, V)
             log_probs[:, self.never] = -inf
-            if size == self.most:
-                log_probs[:, torch.arange(who.width, device=who.device) != self.end] = -inf
+            log_probs.masked_fill_((self.most == size)[:, None] & not_the_end, -inf)
             parent, token, total = self._grow(total, log_probs, written, size)
             if all(len(one) >= beam for one in self.ended):
                 break

@@ -101,7 +101,7 @@ def _draw(ax: Axes, ratios: dict[tuple[str, str, str], Sure]) -> None:
         colour = COLOURS[LAWS.index(key[1])]
         ax.errorbar([middle], [at], xerr=[[middle - low], [high - middle]], fmt="o", color=colour, capsize=3)
     ax.axvline(1, color="0.4", linewidth=1)
-    dressed(ax, "distance, as a multiple of that with uniform masks", "", xscale="log")
+    dressed(ax, "distance, of that with uniform masks", "", xscale="log")
     ax.set_xticks([0.25, 0.5, 1, 2, 4, 8], ["¼", "½", "1", "2", "4", "8"])
     ax.minorticks_off()
     ax.set_yticks(range(len(named)), [f"{called}, {law}: {name}" for called, law, name in named])

@@ -33,7 +33,6 @@ class System(ABC):
     Attributes:
         name: what it is called in tables and figures.
         shape: (V_1, …, V_N), how many symbols each place has.
-        law: the array of probabilities, of that shape.
     """
 
     name: str
@@ -132,8 +131,6 @@ class Family(System):
     Attributes:
         theta: (d,) the parameters.
         parameters: what each of them is called.
-        scores: (S, d) ∇_θ log p_θ(x) of every state.
-        information: (d, d) Fisher's, E[s sᵀ].
     """
 
     theta: Floats

@@ -1,0 +1,248 @@
+"""How long does a sampler need from one mode of a sentence to another, on a trained network?
+
+A sentence with two masks has likely pairs that share no token: modes. The model is asked once for both conditionals
+over candidates; on these tables the chain of `gibbs` is a known matrix, so the expected passes from one mode to the
+other are exact, at any temperature; `block_gibbs` draws both places in two passes. Then the kernels themselves run,
+from both modes, and are held to it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import numpy as np
+
+from besag.arrays import Floats
+from besag.checks import whole_number
+from besag.diagnostics.dependence import DependenceMap
+from besag.diagnostics.mixing import exact_hitting, hitting
+from besag.errors import BesagError, quoted
+from besag.joints.pair import PairJoint
+from besag.lab.experiment import Drawing, Experiment, Finding, register
+from besag.lab.pair_model import PairModel
+from besag.lab.pictures import dressed, style
+from besag.language_model import LanguageModel, load
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+TEXT = "He lives in [MASK] [MASK]."
+TEMPERATURES = (0.5, 0.6, 0.8, 1.0, 1.4, 2.0)
+STEPS = 250  # that a chain is followed
+CHAINS = 48
+PASSES = {"gibbs": 1, "block_gibbs": 2}  # a step
+NORMAL = 1.959964  # of an interval of 95%
+MAPPED = 8  # candidates of a place in the map of dependence
+SHORT, NEAR = 12, 2  # tokens of a text of which all pairs are mapped; else those at most so far apart
+STRONGEST = 5  # pairs of it that are listed
+
+
+class Modes(NamedTuple):
+    first: tuple[int, int]  # row and column in the tables
+    second: tuple[int, int]
+
+
+class Escape(NamedTuple):
+    """Passes from one mode to another, as chains were seen."""
+
+    mean: float  # infinite where none came there
+    low: float
+    high: float
+    came: int
+
+
+@register
+@dataclass(frozen=True)
+class EscapeFromModes(Experiment):
+    name = "escape_from_modes"
+    title = "From one mode of a sentence to another, on a trained network"
+    claim = "one place at a time a sampler stays in a mode the longer the colder it is; both places at once it does not"
+    cite = ("li2024", "wang2019")
+
+    model: Annotated[str, "a folder or a name on the hub; if empty, the embedded one"] = ""
+    text: Annotated[str, "with two masks"] = TEXT
+    candidates: Annotated[int, "of each place"] = 24
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole_number(self.candidates, "candidates", least=2, most=64)
+
+    def measure(self, full: bool) -> Finding:
+        lm = load(self.model or None, progress=False)
+        joint = lm.joint(self.text, candidates=self.candidates)
+        if not isinstance(joint, PairJoint):
+            raise BesagError(f"text={quoted(self.text)}: two masks are needed, and here are {len(joint)}")
+        pair, modes = PairModel(joint), two_modes_of(joint)
+        texts = [_written(joint, mode) for mode in modes]
+        chains, steps = (CHAINS * 4, STEPS * 4) if full else (CHAINS, STEPS)
+        rows = [self._row(pair, modes, way, temperature, chains, steps)
+                for way in (0, 1) for temperature in TEMPERATURES]  # fmt: skip
+        near = None if len(joint.places.ids) <= SHORT else NEAR
+        mapped = lm.dependence(texts[0], candidates=MAPPED, max_distance=near)
+        barrier = _barrier(rows[: len(TEMPERATURES)])
+        tables = {
+            "modes": [{"mode": name, "text": text, "probability": float(np.exp(joint.matrix()[mode]))}
+                      for name, text, mode in zip("AB", texts, modes, strict=True)],
+            "passes from one mode to the other": rows,
+            f"which places of {texts[0]!r} depend most on each other": [
+                {"a": one.token_a, "b": one.token_b, "mutual information (nats)": one.mutual_information}
+                for one in mapped.top(STRONGEST)
+            ],
+        }  # fmt: skip
+        return Finding(
+            _shown(texts, rows, barrier),
+            _claims(rows),
+            tables,
+            {"temperature": np.array(TEMPERATURES), "dependence": mapped.matrix},
+            _figures(rows, texts, mapped),
+            [
+                f"over {self.candidates} candidates of each place, which hold {1 - joint.lost.hidden_a:.0%} and "
+                f"{1 - joint.lost.hidden_b:.0%} of the mass; conditionals are renormalised over them",
+                f"seen: {chains} chains from each mode, {steps} steps each; intervals of 95%, for a constant rate",
+                "temperature divides the logits of every answer: that is not the temperature of a joint",
+                f"{lm.name}: {_mixes(pair)}",
+                _strongest(mapped, joint),
+            ],
+        )
+
+    def _row(
+        self, pair: PairModel, modes: Modes, way: int, temperature: float, chains: int, steps: int
+    ) -> dict[str, Any]:
+        start, end = (modes.first, modes.second) if way == 0 else (modes.second, modes.first)
+        k = pair.shape[1]
+        single = exact_hitting(pair.single_steps(temperature), [end[0] * k + end[1]])[start[0] * k + start[1]]
+        both = PASSES["block_gibbs"] / pair.pair_law(temperature)[end]
+        row: dict[str, Any] = {"way": "A → B" if way == 0 else "B → A", "temperature": temperature}
+        for kernel, exact in (("gibbs", float(single)), ("block_gibbs", float(both))):
+            seed = self.seed + way + 2 * TEMPERATURES.index(temperature)  # noise of its own for every row
+            seen = escape(pair, kernel, start, end, temperature, chains, steps, seed)
+            row |= {
+                kernel: exact,
+                f"{kernel}, seen": seen.mean,
+                f"{kernel}, from": seen.low,
+                f"{kernel}, to": seen.high,
+            }
+        return row
+
+
+def two_modes_of(joint: PairJoint) -> Modes:
+    """The likeliest pair, and the likeliest that shares no token with it."""
+    log_q = joint.matrix().copy()
+    first = np.unravel_index(log_q.argmax(), log_q.shape)
+    same_a, same_b = joint.unaries.ids_a[first[0]], joint.unaries.ids_b[first[1]]
+    log_q[first[0]] = log_q[:, first[1]] = -np.inf
+    log_q[joint.unaries.ids_a == same_b] = -np.inf
+    log_q[:, joint.unaries.ids_b == same_a] = -np.inf
+    second = np.unravel_index(log_q.argmax(), log_q.shape)
+    return Modes((int(first[0]), int(first[1])), (int(second[0]), int(second[1])))
+
+
+def escape(
+    pair: PairModel, kernel: str, start: tuple[int, int], end: tuple[int, int], temperature: float, chains: int,
+    steps: int, seed: int,
+) -> Escape:  # fmt: skip
+    """Run a kernel on the kept answers from one pair until it meets the other, so many steps at most."""
+    lm = LanguageModel(pair, progress=False)
+    text, target = (" ".join(_tokens(pair, mode)) for mode in (start, end))
+    run = lm.sample(text, kernel, free="all", chains=chains, steps=steps, every=1, temperature=temperature, seed=seed)
+    states = np.array([[" ".join(tokens) for tokens in chain] for chain in run.kept_tokens])  # (C, S + 1)
+    found = hitting(states == target, True)
+    passes = PASSES[kernel] * int(np.minimum(found.times, steps).sum())
+    return rate_interval(int(found.hit.sum()), passes)
+
+
+def rate_interval(came: int, passes: int) -> Escape:
+    """The mean wait of a constant rate, passes/came, with the interval of 95% that counts of rare events have."""
+    low = 2 * passes / _chi_square(2 * came + 2, NORMAL)
+    high = 2 * passes / _chi_square(2 * came, -NORMAL) if came else math.inf
+    return Escape(passes / came if came else math.inf, low, high, came)
+
+
+def _chi_square(freedom: int, normal: float) -> float:
+    """A quantile by Wilson and Hilferty: right to a hundredth from two degrees on."""
+    part = 2 / (9 * freedom)
+    return float(freedom * max(1 - part + normal * math.sqrt(part), 1e-3) ** 3)
+
+
+def _tokens(pair: PairModel, mode: tuple[int, int]) -> tuple[str, str]:
+    return pair.tokens[0][mode[0]], pair.tokens[1][mode[1]]
+
+
+def _written(joint: PairJoint, mode: tuple[int, int]) -> str:
+    ids = joint.unaries.ids_a[mode[0]], joint.unaries.ids_b[mode[1]]
+    return joint.text(*map(int, ids))
+
+
+def _barrier(rows: list[dict[str, Any]]) -> float:
+    """The slope of log passes against 1/T where it is cold, in nats."""
+    cold = [row for row in rows if row["temperature"] <= 1]
+    inverse, passes = ([1 / row["temperature"] for row in cold], [math.log(row["gibbs"]) for row in cold])
+    return float(np.polyfit(inverse, passes, 1)[0])
+
+
+def _covered(rows: list[dict[str, Any]]) -> Floats:
+    return np.array([[row[f"{kernel}, from"] <= row[kernel] <= row[f"{kernel}, to"] for kernel in PASSES]
+                     for row in rows])  # fmt: skip
+
+
+def _claims(rows: list[dict[str, Any]]) -> dict[str, bool]:
+    single, both = (np.array([row[kernel] for row in rows]).reshape(2, -1) for kernel in PASSES)
+    cool, cold = (np.array(TEMPERATURES) <= most for most in (1.0, 0.8))
+    return {
+        "the kernels do what the tables say: four of five intervals hold the exact passes": bool(
+            _covered(rows).mean() >= 0.8
+        ),
+        "one place at a time, it takes longer the colder it is, below temperature 1": bool(
+            (np.diff(single[:, cool], axis=1) < 0).all()
+        ),
+        "both places at once take fewer passes wherever it is cold (0.8 and less)": bool(
+            (both[:, cold] < single[:, cold]).all()
+        ),
+    }
+
+
+def _strongest(mapped: DependenceMap, joint: PairJoint) -> str:
+    first = mapped.top(1)[0]
+    there = {first.a, first.b} == {*joint.places.positions}
+    return f"the two places are {'those' if there else 'not those'} of the text that depend most on each other"
+
+
+def _shown(texts: list[str], rows: list[dict[str, Any]], barrier: float) -> str:
+    at = {row["temperature"]: row for row in rows[: len(TEMPERATURES)]}
+    warm, cold = at[1.0], at[0.5]
+    return (
+        f"From {texts[0]!r} to {texts[1]!r} one place at a time takes {warm['gibbs']:,.0f} passes at temperature 1 and "
+        f"{cold['gibbs']:,.0f} at 0.5, as if over a barrier of {barrier:.1f} nats; both places at once take "
+        f"{warm['block_gibbs']:,.0f} and {cold['block_gibbs']:,.0f}."
+    )
+
+
+def _mixes(pair: PairModel) -> str:
+    sizes = np.sort(np.abs(np.linalg.eigvals(pair.single_steps())))
+    return f"relaxation time of single steps at temperature 1, {1 / (1 - min(sizes[-2], 1 - 1e-12)):,.0f} passes"
+
+
+def _figures(rows: list[dict[str, Any]], texts: list[str], mapped: DependenceMap) -> dict[str, Drawing]:
+    def passes(ax: Axes) -> None:
+        for number, (way, kernel) in enumerate((way, kernel) for kernel in PASSES for way in ("A → B", "B → A")):
+            some = [row for row in rows if row["way"] == way]
+            x, looks = [row["temperature"] for row in some], style(number)
+            label = f"{way}, {'one place' if kernel == 'gibbs' else 'both places'}"
+            ax.plot(x, [row[kernel] for row in some], label=label, linewidth=1.6, color=looks["color"],
+                    linestyle=looks["linestyle"])  # fmt: skip
+            seen = [row for row in some if math.isfinite(row[f"{kernel}, seen"])]
+            middle = np.array([row[f"{kernel}, seen"] for row in seen])
+            ends = np.array([[row[f"{kernel}, from"], row[f"{kernel}, to"]] for row in seen]).reshape(-1, 2).T
+            ax.errorbar([row["temperature"] for row in seen], middle, np.abs(ends - middle), fmt=looks["marker"],
+                        color=looks["color"], markersize=4.5, capsize=2)  # fmt: skip
+        dressed(ax, "temperature", "passes to the other mode", yscale="log")
+        ax.set_xticks(TEMPERATURES, [f"{temperature:g}" for temperature in TEMPERATURES])
+
+    return {
+        "passes": Drawing(f"A = {texts[0]!r}, B = {texts[1]!r}: exact (lines) and seen (points, 95%).", passes),
+        "dependence": Drawing(
+            f"Mutual information of the places of {texts[0]!r}, given the rest.", mapped.plot, (6, 5)
+        ),
+    }
