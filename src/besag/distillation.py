@@ -68,9 +68,15 @@ def distil_translations(
         The two files, line by line, in the order of the pairs that the recipe trains on, and what was changed.
 
     Examples:
-        >>> besag.distil_translations({"data": {"train": ["text.txt"]}}, "distilled")
-        Traceback (most recent call last):
-        besag.errors.BesagError: the recipe names no parallel text (data.source and data.target, or data.source_field)
+        >>> _ = open("train.de", "w").write("der Hund\\nzwei Katzen\\nein Haus\\ndie See\\n" * 5)
+        >>> _ = open("train.en", "w").write("the dog\\ntwo cats\\na house\\nthe sea\\n" * 5)
+        >>> small = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "decoder_attention_heads": 1}
+        >>> sides = {"source": ["train.de"], "target": ["train.en"], "max_length": 24}
+        >>> data = {**sides, "valid_source": ["train.de"], "valid_target": ["train.en"]}
+        >>> model = {"family": "bart", "decoder": "masked", "config": {**small, "encoder_attention_heads": 1}}
+        >>> recipe = {"data": data, "tokenizer": {"size": 280}, "model": model, "schedule": {"steps": 2}}
+        >>> besag.distil_translations(recipe, "distilled", quiet=True).pairs
+        20
     """
     whole_number(parts, "parts", most=64)
     whole_number(beam, "beam", most=2**16)
