@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,20 @@ def test_from_distilled_pairs_to_figures(folder: Path, distilled: Any) -> None:
     found = besag.evaluate(lm, "translation", data=folder / "test.tsv", passes=2)
     assert found["BLEU"].value > 60
     assert 1 <= found["passes"].value <= 2
+
+
+def test_parts_are_shared_and_who_ends_last_writes(folder: Path, distilled: Any, tmp_path: Path) -> None:
+    """The teachers are those that are there: a part is theirs to translate, in any order."""
+    out = tmp_path / "out"
+    shutil.copytree(folder / "out", out, ignore=shutil.ignore_patterns("part-*", "train.*"))
+    share = partial(besag.distil_translations, pairs.recipe(folder), out, {"data.max_length": 12}, beam=2, quiet=True)
+    assert share(part=1) is None
+    assert not (out / "train.target").exists()
+    last = share(part=0)
+    assert last.target.read_bytes() == distilled.target.read_bytes()
+    assert last[2:] == distilled[2:]
+    with pytest.raises(BesagError, match="part=2"):
+        share(part=2)
 
 
 def test_it_goes_on_and_refuses_other_settings(folder: Path, distilled: Any, monkeypatch: pytest.MonkeyPatch) -> None:

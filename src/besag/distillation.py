@@ -48,9 +48,10 @@ def distil_translations(
     parts: int = 2,
     beam: int = 5,
     alpha: float = 1.0,
+    part: int | None = None,
     device: str | None = None,
     quiet: bool = False,
-) -> Distilled:
+) -> Distilled | None:
     """Parallel text with targets written by left-to-right teachers, none of which has seen the pair that it writes.
 
     Args:
@@ -61,11 +62,13 @@ def distil_translations(
             training pairs, which it echoes.
         beam: of the teachers.
         alpha: their scores are log p / n^alpha.
+        part: do this one alone, 0 … parts − 1, so that several processes or machines with one folder share the work.
         device: that the teachers translate on; if not given, the fastest there is.
         quiet: show no progress bar.
 
     Returns:
-        The two files, line by line, in the order of the pairs that the recipe trains on, and what was changed.
+        The two files, line by line, in the order of the pairs that the recipe trains on, and what was changed. None
+        where parts that others do are not there yet: who ends last writes the files.
 
     Examples:
         >>> _ = open("train.de", "w").write("der Hund\\nzwei Katzen\\nein Haus\\ndie See\\n" * 5)
@@ -81,6 +84,8 @@ def distil_translations(
     whole_number(parts, "parts", most=64)
     whole_number(beam, "beam", most=2**16)
     number(alpha, "alpha", 0.0, 100.0)
+    if part is not None:
+        whole_number(part, "part", 0, most=parts - 1)
     folder = Path(output)
     wanted = recipe_of(recipe_of(recipe, changes), {"model.decoder": "causal"})
     if wanted.data.source_field is None and not wanted.data.source:
@@ -90,16 +95,10 @@ def distil_translations(
     found = list(pairs(wanted.data))
     if len(found) < 2 * parts:
         raise BesagError(f"{len(found)} pairs cannot be dealt into {parts} parts of two at least")
-    written: list[str | None] = [None] * len(found)
-    for part in range(parts):
-        own = range(part, len(found), parts)
-        teacher = _teacher(folder, wanted, found, part, parts, quiet)
-        texts = _translated(
-            folder / f"part-{part}.json", teacher, [found[at] for at in own], beam, alpha, device, quiet
-        )
-        for at, text in zip(own, texts, strict=True):
-            written[at] = text
-    return _written(folder, found, written)
+    for own in range(parts) if part is None else (part,):
+        teacher = _teacher(folder, wanted, found, own, parts, quiet)
+        _translate(_file(folder, own), teacher, found[own::parts], beam, alpha, device, quiet)
+    return _written(folder, found, parts)
 
 
 def _same(folder: Path, settings: dict[str, Any]) -> None:
@@ -131,11 +130,11 @@ def _teacher(folder: Path, recipe: Recipe, found: list[Pair], part: int, parts: 
     return Path(result.model)
 
 
-def _translated(
+def _translate(
     file: Path, teacher: Path, own: list[Pair], beam: int, alpha: float, device: str | None, quiet: bool
-) -> list[str | None]:
-    """The teacher's targets of a part; None where it has none. Those of an earlier call are read."""
-    done: list[str | None] = json.loads(file.read_text()) if file.exists() else []
+) -> None:
+    """The teacher's targets of a part; None where it has none. Those of an earlier call stay."""
+    done = _read(file)
     if len(done) < len(own):
         lm = load(teacher, device=device, progress=False if quiet else None)
         for start in range(len(done), len(own), BLOCK):
@@ -143,10 +142,23 @@ def _translated(
             found = lm.translate(sources, beam=beam, alpha=alpha)
             done += [row.text if row.status == "ok" and row.text.strip() else None for row in found]
             write_whole(file, json.dumps(done, ensure_ascii=False) + "\n")
-    return done
 
 
-def _written(folder: Path, found: list[Pair], written: list[str | None]) -> Distilled:
+def _file(folder: Path, part: int) -> Path:
+    return folder / f"part-{part}.json"
+
+
+def _read(file: Path) -> list[str | None]:
+    return list(json.loads(file.read_text())) if file.exists() else []
+
+
+def _written(folder: Path, found: list[Pair], parts: int) -> Distilled | None:
+    written: list[str | None] = [None] * len(found)
+    for part in range(parts):
+        own = _read(_file(folder, part))
+        if len(own) < len(found[part::parts]):
+            return None
+        written[part::parts] = own
     targets = [pair.target.text if text is None else text for pair, text in zip(found, written, strict=True)]
     for name, texts in zip(FILES, ([pair.source.text for pair in found], targets), strict=True):
         write_whole(folder / name, "".join(f"{text}\n" for text in texts))

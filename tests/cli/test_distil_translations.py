@@ -23,7 +23,10 @@ def test_it_hands_over_what_was_said(run: Run, tmp_path: Path, monkeypatch: pyte
     result = run("distil-translations", "r.toml", "-o", "out", "--parts", 3, "--beam", 2, "--set", "schedule.steps=5")
     assert result.exit_code == 0, result.stderr
     assert said == [
-        (("r.toml", "out", ["schedule.steps=5"]), {"parts": 3, "beam": 2, "alpha": 1.0, "device": None, "quiet": False})
+        (
+            ("r.toml", "out", ["schedule.steps=5"]),
+            {"parts": 3, "beam": 2, "alpha": 1.0, "part": None, "device": None, "quiet": False},
+        )
     ]
     assert "10 pairs" in result.stderr
     assert "1 sources had no translation" in result.stderr

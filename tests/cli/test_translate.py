@@ -5,6 +5,9 @@ The networks are random: what they say means nothing, and it is the same as Pyth
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +129,25 @@ def test_a_run_that_stopped_goes_on(run: Run, masked: Path, file: Path, tmp_path
     assert part.read_bytes() == whole.read_bytes()
 
 
+def test_a_run_that_was_killed_goes_on(run: Run, masked: Path, file: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """With SIGKILL, in the middle of its third block."""
+    monkeypatch.setitem(progress.BLOCK, "cpu", 1)
+    whole, part = tmp_path / "whole.tsv", tmp_path / "part.tsv"
+    options = ["translate", str(file), "-m", str(masked), "--lengths", "2", "--passes", "2", "--device", "cpu", "-o"]
+    assert run(*options, whole).exit_code == 0
+    script = (
+        "import os, signal, sys, besag\nfrom besag.cli import main\nfrom besag.files import progress\n"
+        "progress.BLOCK['cpu'] = 1\nplain, times = besag.LanguageModel.translate, iter(range(9))\n"
+        "besag.LanguageModel.translate = lambda *given, **how: plain(*given, **how) if next(times) < 2 else "
+        "os.kill(os.getpid(), signal.SIGKILL)\nsys.argv[0] = 'besag'\nmain()\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", script, *options, str(part)], capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert part.read_bytes() != whole.read_bytes()
+    assert run(*options, part, "--resume").exit_code == 0
+    assert part.read_bytes() == whole.read_bytes()
+
+
 def test_rows_that_cannot_be_translated_have_a_status(run: Run, masked: Path, tmp_path: Path) -> None:
     path = tmp_path / "texts.txt"
     path.write_text("the cat\n\n" + "cat " * 80 + "\n")
@@ -143,6 +165,7 @@ def test_what_is_refused(run: Run, masked: Path, causal: Path, tmp_path: Path) -
         (["-m", masked, "--choose", "judge"], "say which with judge="),
         (["-m", masked, "--judge", masked], "left-to-right translator"),
         ([], "takes no source"),
+        (["-m", masked, "--length", 4000], "sees"),
     ):
         result = run("translate", "the cat", *options, "-o", out)
         assert result.exit_code == 2, options

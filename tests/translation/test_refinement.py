@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -126,14 +127,30 @@ def test_some_chains_of_a_state_go_on_as_they_would_have(masked: Any, name: str)
     assert torch.equal(after.ids, states[-1].ids[some])
 
 
-def test_stutters_are_predicted_once_more(masked: Any) -> None:
-    """One word, written at three places, stutters; the repeated places are asked again, given the rest."""
-    ids = ids_of(masked, ["cat"])
-    [[plain]] = refined(masked.engine, ids, [[3]], Refinement(kernel("mask_predict"), 1))
-    assert plain.ids[0] == plain.ids[1]
-    [[mended]] = refined(masked.engine, ids, [[3]], Refinement(kernel("mask_predict"), 1, mend_stutters=True))
-    repeats = sum(one == other for one, other in zip(plain.ids, plain.ids[1:], strict=False))
-    assert (mended.passes, mended.made) == (2, 3 + repeats)
+@pytest.fixture(scope="module")
+def stutterer() -> Any:
+    """p(aa) = 0.1, p(ab) = p(ba) = 0.45: one pass writes the likeliest token of each place, a a, which is rare."""
+    return besag.load(besag.GivenTable({"s": [[0.1, 0.45], [0.45, 0.0]]}, symbols=["a", "b"]))
+
+
+def test_stutters_are_predicted_once_more_given_the_rest(stutterer: Any) -> None:
+    ids, one_pass = ids_of(stutterer, ["s"]), Refinement(kernel("mask_predict"), 1)
+    [[plain]] = refined(stutterer.engine, ids, [[2]], one_pass)
+    assert (plain.ids, plain.passes) == ((0, 0), 1)
+    assert plain.total == pytest.approx(2 * np.log(0.55))
+    [[mended]] = refined(stutterer.engine, ids, [[2]], replace(one_pass, mend_stutters=True))
+    assert (mended.ids, mended.passes, mended.made) == ((0, 1), 2, 3)
+    assert mended.total == pytest.approx(2 * np.log(0.55) + np.log(0.45 / 0.55))
+
+
+def test_a_restart_hides_a_place_drawn_uniformly_and_decodes_it_anew(stutterer: Any) -> None:
+    plan = Refinement(kernel("mask_predict"), 1, restarts=400, noise=0.0, seed=3)
+    [[first, *again]] = refined(stutterer.engine, ids_of(stutterer, ["s"]), [[2]], plan)
+    assert first.ids == (0, 0)
+    assert {(one.passes, one.made) for one in again} == {(2, 3)}
+    counts = np.array([sum(one.ids == ids for one in again) for ids in ((0, 1), (1, 0))])
+    assert counts.sum() == 400  # given a on the one side, b is likelier on the other
+    assert follows(counts, np.array([0.5, 0.5]))
 
 
 def test_restarts_hide_some_and_decode_them_anew(masked: Any) -> None:
