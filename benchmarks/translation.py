@@ -28,6 +28,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import random
 import subprocess
 import sys
@@ -41,6 +42,8 @@ from typing import Any
 import torch
 
 import besag
+import translation_decoded
+import translation_judged
 from besag.files.whole import write_whole
 from besag.training.data import parallel
 from besag.training.recipe import recipe_of
@@ -53,7 +56,7 @@ CAUSAL, MASKED = ("causal", "shallow", "causal-distilled"), ("masked-raw", "mask
 TRAINED = ("causal", "shallow", "masked-raw", *(f"teacher-{part}" for part in range(PARTS)))
 WAVES: dict[str, tuple[tuple[str, ...], ...]] = {
     "train": (("tokenizer",), TRAINED, ("masked-distilled", "causal-distilled")),
-    "decode": ((*(f"decode-{name}" for name in (*CAUSAL, *MASKED)), "decode-kernels", "dependence"),),
+    "decode": (("decode-kernels", *(f"decode-{name}" for name in (*MASKED, *CAUSAL)), "dependence"),),
     "speed": (("speed",),), "pack": (("pack",),), "judge": (("judge",),), "figures": (("figures",),),
 }  # fmt: skip
 EXPECTED = {  # minutes on one H200, of a training beyond its schedule.minutes: guessed, until a run has told
@@ -124,6 +127,7 @@ class Study:
 
     def carry_out(self, stage: str, wave: Sequence[str]) -> None:
         began = time.perf_counter()
+        self.out.mkdir(parents=True, exist_ok=True)
         if self.options.beside == 1 or len(wave) == 1:
             for job in wave:
                 self.do(job)
@@ -136,10 +140,12 @@ class Study:
         print(f"== {stage}: {', '.join(wave)}: {since(began) / 60:.1f} minutes", flush=True)
 
     def child(self, job: str) -> int:
-        """A process of its own; what it says is in a file."""
+        """A process of its own, with its share of the cores; what it says is in a file."""
+        cores = str(max(1, (os.cpu_count() or 1) // self.options.beside))
+        threads = {"OMP_NUM_THREADS": cores, "TORCHINDUCTOR_COMPILE_THREADS": cores}
+        command = [sys.executable, __file__, *sys.argv[1:], "--job", job]
         with (self.out / f"{job}.log").open("a") as log:
-            command = [sys.executable, __file__, *sys.argv[1:], "--job", job]
-            return subprocess.run(command, stdout=log, stderr=subprocess.STDOUT).returncode
+            return subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, env=threads | os.environ).returncode
 
     def plan(self, stage: str, wave: Sequence[str]) -> None:
         times = [self.expected(job) for job in wave]
@@ -163,16 +169,12 @@ class Study:
         elif job == "pack":
             self.pack()
         elif job in ("judge", "figures"):
-            import translation_judged
-
             getattr(translation_judged, job)(self)
-        elif job in ("speed", "dependence", "decode-kernels"):
-            import translation_decoded
-
-            getattr(translation_decoded, name or job)(self)
+        elif job in ("speed", "dependence"):
+            getattr(translation_decoded, job)(self)
+        elif job == "decode-kernels":
+            translation_decoded.kernels(self)
         else:
-            import translation_decoded
-
             translation_decoded.decode(self, name)
 
     # ---- train
@@ -205,9 +207,12 @@ class Study:
 
     def teacher(self, part: int) -> None:
         said = self.recipe(f"teacher-{part}", {})
-        besag.distil_translations(
+        done = besag.distil_translations(
             said, self.out / "distilled", parts=PARTS, part=part, device=self.options.device, quiet=True
         )
+        if done is not None:
+            told = {"pairs": done.pairs, "kept": done.kept, "changed": done.changed}
+            write_whole(self.out / "distilled.json", json.dumps(told) + "\n")
 
     def recipe(self, name: str, changes: dict[str, Any]) -> Any:
         shared = {} if name == "tokenizer" else {"tokenizer.path": str(self.out / "tokenizer")}
@@ -220,10 +225,9 @@ class Study:
     def pack(self) -> None:
         whole = io.BytesIO()
         with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1) as pack:
-            for path in sorted([*self.out.glob("*.json"), *self.out.glob("*.log"), *self.out.glob("*/log.jsonl")]):
-                pack.add(path, path.relative_to(self.out))
-            for path in sorted((self.out / "distilled").glob("train.*")):
-                pack.add(path, path.relative_to(self.out))
+            for pattern in ("*.json", "*.log", "**/log.jsonl", "distilled/train.*"):
+                for path in sorted(self.out.glob(pattern)):
+                    pack.add(path, path.relative_to(self.out))
             for name in self.options.weights:
                 for path in sorted((self.out / name / "model").iterdir()):
                     kept = rounded(path) if path.suffix == ".safetensors" else path.read_bytes()
@@ -262,7 +266,7 @@ def read(path: Path) -> Any:
 
 def lines(path: Path) -> list[str]:
     path = path if path.exists() else path.with_name(path.name.replace("val.", "dev."))
-    return path.read_text("utf-8").splitlines()
+    return path.read_text("utf-8").removesuffix("\n").split("\n")
 
 
 def files(folder: Path) -> dict[str, Any]:

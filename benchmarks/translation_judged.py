@@ -57,6 +57,7 @@ def judge(study: Any) -> None:
         "sentences": len(study.sources), "signatures": {of: metric.signature for of, metric in metrics.items()},
         "baseline": baseline, "rows": rows, "kernels_against_mask_predict": equal(metrics["bleu"], counts),
         "references": {"stutter": stutter(study.references)},
+        "distilled": read(study.out / "distilled.json"),
         "trained": {path.name.split(".")[0]: read(path) for path in sorted(study.out.glob("*.train.json"))},
         "speed": [read(path) for path in sorted(study.out.glob("speed.*.json"))],
         "dependence": by_dependence(study, metrics["bleu"]),
