@@ -47,6 +47,7 @@ import translation_judged
 from besag.files.whole import write_whole
 from besag.training.data import parallel
 from besag.training.recipe import recipe_of
+from besag.training.run.claim import begun
 from besag.training.tokenizer import train_tokenizer
 from besag.training.tokenizer.saving import save_whole
 
@@ -199,8 +200,7 @@ class Study:
             changes |= {
                 f"data.{side}": [str(self.out / "distilled" / f"train.{side}")] for side in ("source", "target")
             }
-        begun = (folder / "checkpoints").is_dir()
-        result = besag.train(self.recipe(name, changes), output=folder, resume=begun, quiet=True)
+        result = besag.train(self.recipe(name, changes), output=folder, resume=begun(folder), quiet=True)
         told = {"seconds": since(began), "step": result.step, **result.metrics}
         write_whole(self.out / f"{name}.train.json", json.dumps(told, indent=1) + "\n")
         print(f"   {name}: {told['seconds']:.0f} s, {result.step} steps, {told['heldout_loss']:.3f}", flush=True)

@@ -12,6 +12,7 @@ from tests.translation import pairs
 
 import besag
 from besag.errors import BesagError
+from besag.training.run import TrainingResult
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +68,26 @@ def test_parts_are_shared_and_who_ends_last_writes(folder: Path, distilled: Any,
     assert last[2:] == distilled[2:]
     with pytest.raises(BesagError, match="part=2"):
         share(part=2)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_teacher_that_was_killed_before_its_first_checkpoint_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
+    pairs.write(tmp_path, 20)
+    (tmp_path / "out" / "teacher-0").mkdir(parents=True)
+    if killed:
+        (tmp_path / "out" / "teacher-0" / "log.jsonl").write_text('{"step": 10}\n')
+    said = []
+
+    def stopped(recipe: Any, *, resume: bool, quiet: bool) -> TrainingResult:
+        said.append(resume)
+        return TrainingResult(tmp_path, finished=False)
+
+    monkeypatch.setattr("besag.distillation.train", stopped)
+    with pytest.raises(BesagError, match="stopped before its end"):
+        besag.distil_translations(pairs.recipe(tmp_path), tmp_path / "out")
+    assert said == [killed]
 
 
 def test_it_goes_on_and_refuses_other_settings(folder: Path, distilled: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from besag.language_model import load
 from besag.train_model import train
 from besag.training.data.parallel import Pair, fingerprint, pairs
 from besag.training.recipe import Changes, Recipe, recipe_of
+from besag.training.run.claim import begun
 
 BLOCK = 4096  # sources between two writings
 FILES = ("train.source", "train.target")
@@ -123,8 +124,7 @@ def _teacher(folder: Path, recipe: Recipe, found: list[Pair], part: int, parts: 
     changes = {"data.train": [], "data.source_field": None, "data.source": [str(files[0])],
                "data.target": [str(files[1])]}  # fmt: skip
     own = recipe_of(recipe, changes, output=output)
-    begun = (output / "checkpoints").is_dir()
-    result = train(own, resume=begun, quiet=quiet)
+    result = train(own, resume=begun(output), quiet=quiet)
     if not result.finished:
         raise BesagError(f"the teacher in {str(output)!r} was stopped before its end: the same call goes on with it")
     return Path(result.model)
