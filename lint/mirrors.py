@@ -230,4 +230,5 @@ WHOLE: dict[str, str] = {  # tests of no one file
     "training/objectives/test_surgery.py": "whether an objective leaves a plain network behind",
     "training/run/test_resume.py": "a run that is killed, whatever its parts",
     "training/tokenizer/test_tokenizer.py": "the package itself",
+    "translation/test_study.py": "benchmarks/translation.py, from pairs to its figure",
 }
