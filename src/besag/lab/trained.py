@@ -3,7 +3,7 @@
 The network sees text like any other: one word a symbol, one sequence a document. What it learnt is asked of it exactly,
 over all contexts, so that no distance here is an estimate; only the training is random.
 
-    answers     q(x_i | x_−K), over the system's symbols and renormalised; the share it gives to others is told
+    answers     q(x_i | x_−K), over the system's symbols alone and renormalised over them
     by_size     for k hidden places: E_x E_K mean_{i ∈ K} KL(p(x_i | x_−K) ‖ q(x_i | x_−K)), nats a token
     settled     what Gibbs sampling with q(x_i | x_−i) makes of the truth after many sweeps
     order gap   TV between what left-to-right and right-to-left sweeps settle to: 0 for conditionals of one joint
@@ -60,7 +60,8 @@ class Learnt:
         symbols = torch.arange(FIRST, FIRST + max(self.system.shape))
         asks = Questions(ids, torch.arange(len(ids)), torch.from_numpy(places + 1))
         answered = self.engine.answer(asks, Outcomes(symbols))
-        return np.exp(np.asarray(answered["outcomes"], dtype=np.float64))
+        share = np.exp(np.asarray(answered["outcomes"], dtype=np.float64))
+        return np.asarray(share / share.sum(1, keepdims=True))  # again: what float32 sums to one drifts over sweeps
 
     @cached_property
     def by_size(self) -> Floats:
