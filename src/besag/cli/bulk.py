@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from besag.cli import options as o
-from besag.cli.augment import Copies, Distinct, Rounds, Share, Similarity, Together
+from besag.cli.augment import CopyOptions
 from besag.cli.bulk_work import BulkOptions, Setup, states
 from besag.cli.config import Config
 from besag.cli.exits import guarded
@@ -157,19 +157,6 @@ def sample(
     setup = Setup(model, rows, job, run)
     verb = Sample(setup.load, kernel=method.kernel, chains=method.chains, seed=method.seed, options=options)
     return setup.through(files, "sample", verb)
-
-
-@dataclass(frozen=True)
-class CopyOptions:
-    """How far a copy may go from its text."""
-
-    copies: Copies = 1
-    share: Share = 0.3
-    rounds: Rounds = 1
-    together: Together = 1
-    similarity: Similarity = 0.9
-    distinct: Distinct = True
-    seed: Annotated[int, o.of_method("--seed", help="Of all draws.")] = 0
 
 
 @bulk.command()
