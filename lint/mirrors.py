@@ -190,6 +190,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("training/objectives/test_mlm.py", "the contract, in its shortest objective", (
         "training/objectives/objective.py",
     )),
+    ("training/objectives/test_task.py", "what is learned beside an objective", ("training/objectives/mixture.py",)),
     ("training/objectives/test_mdlm.py", "a share of plain masks beside an objective", (
         "training/objectives/sharing.py",
     )),
