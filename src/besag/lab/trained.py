@@ -183,7 +183,7 @@ class TrainedExperiment(Experiment):
     """Networks of several kinds at equal compute, several of each, so that kinds are compared seed by seed."""
 
     steps: Annotated[int, "of training; three times as many with --full"] = 150
-    seeds: Annotated[int, "networks of each kind; twice as many with --full"] = 4
+    seeds: Annotated[int, "networks of each kind; twice as many with --full"] = 3
 
     def __post_init__(self) -> None:
         super().__post_init__()

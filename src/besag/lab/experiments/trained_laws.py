@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from besag.lab.experiment import Drawing, Finding, register
 from besag.lab.learning.information import information
@@ -34,6 +34,8 @@ class TrainedLaws(TrainedExperiment):
         "a network that answers in one pass nearer to the truth; together is worse"
     )
     cite: ClassVar[tuple[str, ...]] = ("li2024", "joshi2020")
+
+    seeds: Annotated[int, "networks of each kind; twice as many with --full"] = 4
 
     def measure(self, full: bool) -> Finding:
         spins = ising(chain(6), 0.7)
