@@ -110,6 +110,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("cli/test_score.py", "settings, lengths and rows are those of a score", (
         "cli/config.py", "cli/lengths.py", "cli/rows.py",
     )),
+    ("cli/test_bulk.py", "commands and the job that they share", ("cli/bulk_work.py",)),
     ("cli/test_score_failures.py", "how a command ends", ("cli/exits.py",)),
     ("cli/test_kills.py", "suites that go on after a kill", ("cli/evaluating.py",)),
     ("conditionals/test_transformer.py", "what masked and causal networks share, asked of each family", (
@@ -194,6 +195,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("training/objectives/test_mlm.py", "the contract, in its shortest objective", (
         "training/objectives/objective.py",
     )),
+    ("training/objectives/test_task.py", "what is learned beside an objective", ("training/objectives/mixture.py",)),
     ("training/objectives/test_mdlm.py", "a share of plain masks beside an objective", (
         "training/objectives/sharing.py",
     )),
