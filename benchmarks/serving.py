@@ -7,13 +7,15 @@ Requests are mixed: scores of one text by `pll` and `chain`, joints over candida
 process of its own, on loopback. What counts is work per second of its CPU: clients, which run here, are not paid for.
 The engine runs the same requests, as many as the server answered, in one process, all scores of a kind in one call.
 `--overload 4` sets the queue to a quarter of what the clients ask at a time: only 200 and 429 may come, and memory must
-not grow.
+not grow: it is looked at every second, and the most of each quarter of the time is told. `normal_after_seconds` is how
+long after the clients have ceased to ask the last of them is answered, and one who comes then is.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import platform
@@ -26,7 +28,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 
@@ -54,7 +56,7 @@ def weigh(route: str, body: dict[str, Any]) -> int:
     if route == "/joint":
         return weighing.joint(body["text"], 2, body["candidates"])
     if route == "/sample":
-        return weighing.sample(body["text"], None, body["chains"], None, 2)
+        return weighing.sample(body["text"], None, body["chains"], None)
     return weighing.scores([weighing.tokens(body["texts"])], body["method"], {})
 
 
@@ -80,6 +82,12 @@ class Server:
         found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{self.process.pid}/status").read_text())
         return int(found[1]) >> 10 if found else 0
 
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()  # where a measurement failed
+
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(60)
@@ -87,12 +95,26 @@ class Server:
         return code
 
 
-async def load(address: str, clients: int, seconds: float) -> tuple[Counter[int], list[int], list[float]]:
-    """Statuses, which requests were answered with 200, and how long each of these took."""
+class Load(NamedTuple):
+    statuses: Counter[int]
+    answered: list[int]  # which requests, with 200
+    took: list[float]  # seconds of each of these
+    memory: list[int]  # MiB of the server, every second
+    over: float  # seconds that the last answers took, when nobody asked any more
+
+
+async def load(server: Server, clients: int, seconds: float, first: int = 0) -> Load:
+    """Clients that ask one request after the other, numbered from `first` on."""
     statuses: Counter[int] = Counter()
     answered: list[int] = []
     took: list[float] = []
-    numbers, end = iter(range(10**9)), time.monotonic() + seconds
+    memory: list[int] = []
+    numbers, end = itertools.count(first), time.monotonic() + seconds
+
+    async def looked_at() -> None:
+        while time.monotonic() < end:
+            memory.append(server.memory)
+            await asyncio.sleep(1)
 
     async def client(line: httpx.AsyncClient) -> None:
         while time.monotonic() < end:
@@ -108,9 +130,15 @@ async def load(address: str, clients: int, seconds: float) -> tuple[Counter[int]
                 await asyncio.sleep(0.2)
 
     limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
-    async with httpx.AsyncClient(base_url=address, timeout=300, limits=limits) as line:
-        await asyncio.gather(*(client(line) for _ in range(clients)))
-    return statuses, answered, took
+    async with httpx.AsyncClient(base_url=server.address, timeout=3600, limits=limits) as line:
+        await asyncio.gather(looked_at(), *(client(line) for _ in range(clients)))
+    return Load(statuses, answered, took, [*memory, server.memory], max(0.0, time.monotonic() - end))
+
+
+def quarters(values: list[int]) -> list[int]:
+    """The most in each quarter of the time."""
+    cuts = [len(values) * part // 4 for part in range(5)]
+    return [max(values[start:stop], default=0) for start, stop in itertools.pairwise(cuts)]
 
 
 def engine(numbers: list[int]) -> float:
@@ -142,28 +170,28 @@ def main() -> None:
     weights = [weigh(*mixture(number)) for number in range(500)]
     queue = int(given.clients * sum(weights) / len(weights) / given.overload) if given.overload else 2**20
     queue = max(queue, *weights)  # else some could never be taken: 413
-    server = Server("--device", "cpu", "--queue-tokens", str(queue))
-    asyncio.run(load(server.address, 4, 2))  # to begin with
-    cpu, memory = server.cpu, server.memory
-    statuses, answered, took = asyncio.run(load(server.address, given.clients, given.seconds))
-    spent, grown = server.cpu - cpu, server.memory - memory
-    began = time.monotonic()
-    again, _, _ = asyncio.run(load(server.address, 1, 1))
-    took.sort()
-    found = {
-        "clients": given.clients,
-        "seconds": given.seconds,
-        "queue_tokens": queue,
-        "statuses": {str(status): count for status, count in sorted(statuses.items())},
-        "requests_per_second": len(answered) / given.seconds,
-        "requests_per_cpu_second": len(answered) / spent,
-        "median_seconds": took[len(took) // 2],
-        "p99_seconds": took[int(len(took) * 0.99)],
-        "memory_mib": [memory, memory + grown],
-        "after": {"statuses": dict(again), "seconds": time.monotonic() - began},
-        "exit_code": server.stop(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-    }
+    with Server("--device", "cpu", "--queue-tokens", str(queue), "--deadline", "3600") as server:
+        asyncio.run(load(server, 4, 2, first=10**8))  # to begin with
+        cpu, memory = server.cpu, server.memory
+        busy = asyncio.run(load(server, given.clients, given.seconds))
+        spent = server.cpu - cpu
+        after = asyncio.run(load(server, 1, 1, first=2 * 10**8))
+        answered, took = busy.answered, sorted(busy.took)
+        found = {
+            "clients": given.clients,
+            "seconds": given.seconds,
+            "queue_tokens": queue,
+            "statuses": {str(status): count for status, count in sorted(busy.statuses.items())},
+            "requests_per_second": len(answered) / given.seconds,
+            "requests_per_cpu_second": len(answered) / spent,
+            "median_seconds": took[len(took) // 2],
+            "p99_seconds": took[int(len(took) * 0.99)],
+            "memory_mib": {"before": memory, "most_in_each_quarter": quarters(busy.memory), "after": server.memory},
+            "after": {"statuses": dict(after.statuses), "median_seconds": sorted(after.took)[len(after.took) // 2]},
+            "normal_after_seconds": busy.over + after.took[0],
+            "exit_code": server.stop(),
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        }
     found["engine_requests_per_cpu_second"] = len(answered) / engine(answered)
     found["share_of_the_engine"] = found["requests_per_cpu_second"] / found["engine_requests_per_cpu_second"]
     print(json.dumps(found, indent=2))

@@ -10,6 +10,11 @@ from __future__ import annotations
 # (the test file, why, the modules)
 ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
+        "translation/test_translating.py",
+        "what came of translating and the way there, tested where they are made",
+        ("translation/translated.py", "translation/tracing.py"),
+    ),
+    (
         "scores/test_distilling.py",
         "a method that needs a model with a scorer, scored where one is made",
         ("scores/maskless.py",),
@@ -95,12 +100,13 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     # ---- parts of something that is tested whole
     ("test_engine.py", "buckets are seen by what the engine runs together", ("buckets.py", "pooling.py")),
+    ("test_scheduler.py", "an engine for one caller among many", ("asking.py",)),
     ("service/test_app.py", "a request from its door to its answer", (
         "service/bodies.py", "service/desk.py", "service/metrics.py",
     )),
     ("service/test_client.py", "what goes over the wire", ("service/tokenizers.py", "service/wire.py")),
-    ("service/test_native.py", "what is admitted by its weight, and what is streamed", (
-        "service/streaming.py", "service/weighing.py",
+    ("service/test_native.py", "what is admitted by its weight, given a source, told while it runs", (
+        "service/sources.py", "service/streaming.py", "service/weighing.py",
     )),
     ("explorer/test_routes.py", "the command is the page", ("cli/explore.py",)),
     ("service/test_openai.py", "prompts are what completions are made of", ("service/prompts.py",)),
@@ -115,6 +121,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("cli/test_score.py", "settings, lengths and rows are those of a score", (
         "cli/config.py", "cli/lengths.py", "cli/rows.py",
     )),
+    ("cli/test_bulk.py", "commands and the job that they share", ("cli/bulk_work.py",)),
     ("cli/test_score_failures.py", "how a command ends", ("cli/exits.py",)),
     ("cli/test_kills.py", "suites that go on after a kill", ("cli/evaluating.py",)),
     ("conditionals/test_transformer.py", "what masked and causal networks share, asked of each family", (
@@ -199,6 +206,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("training/objectives/test_mlm.py", "the contract, in its shortest objective", (
         "training/objectives/objective.py",
     )),
+    ("training/objectives/test_task.py", "what is learned beside an objective", ("training/objectives/mixture.py",)),
     ("training/objectives/test_mdlm.py", "a share of plain masks beside an objective", (
         "training/objectives/sharing.py",
     )),
@@ -223,6 +231,7 @@ WHOLE: dict[str, str] = {  # tests of no one file
     "results/test_conformance.py": "the contract of all results",
     "samplers/test_hostile.py": "whatever is said of the options of verbs that write or diagnose",
     "service/test_hostile.py": "whatever is said in the body of a request",
+    "service/test_schema.py": "whatever the schema allows, and nearly allows",
     "scores/test_networks.py": "all methods on one network of each family",
     "test_cuda.py": "what runs differently on CUDA, beside the CPU",
     "test_examples.py": "what the pages show",
@@ -237,4 +246,5 @@ WHOLE: dict[str, str] = {  # tests of no one file
     "training/objectives/test_surgery.py": "whether an objective leaves a plain network behind",
     "training/run/test_resume.py": "a run that is killed, whatever its parts",
     "training/tokenizer/test_tokenizer.py": "the package itself",
+    "translation/test_study.py": "benchmarks/translation.py, from pairs to its figure",
 }

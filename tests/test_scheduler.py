@@ -14,13 +14,15 @@ from tests.laws import Arbitrary, Counting
 from tests.networks import tiny, vocabulary
 
 import besag
+from besag.admission import Busy, Late, Stopped, Ticket, TooLarge
+from besag.asking import Asking
 from besag.conditionals.given_table import GivenTable
 from besag.conditionals.table import Table
 from besag.engine import IDLE, Engine, Plan, Request
 from besag.errors import BesagError
 from besag.language_model import LanguageModel
 from besag.reductions import Row, Target
-from besag.scheduler import Busy, Late, Scheduler, Stopped, Ticket, TooLarge
+from besag.scheduler import Scheduler
 
 
 @pytest.fixture
@@ -101,16 +103,25 @@ def test_every_plan_has_the_numbers_of_run_whatever_else_is_submitted(wanted, th
     assert scheduler.waiting == 0
 
 
-def test_requests_of_all_callers_fill_the_same_batches(scheduler):
-    class Slow(Counting):
-        def rows(self, questions):
-            time.sleep(0.05)
-            return super().rows(questions)
+class Held(Arbitrary):
+    """Answers once it is let go."""
 
-    law = Slow(Arbitrary())
+    def __init__(self):
+        super().__init__()
+        self.asked, self.go = threading.Event(), threading.Event()
+
+    def rows(self, questions):
+        self.asked.set()
+        assert self.go.wait(60)
+        return super().rows(questions)
+
+
+def test_requests_of_all_callers_fill_the_same_batches(scheduler):
+    law = Counting(Held())
     engine = Engine(law)
     with ThreadPoolExecutor(8) as pool:
         futures = list(pool.map(lambda n: scheduler.submit(engine, asks(n)), range(40)))
+    law.inner.go.set()
     wait(futures)
     assert len(law.batches) <= 8  # 80 when each ran alone
 
@@ -133,7 +144,7 @@ def mixed(lm: LanguageModel, words: list[str], number: int) -> list[object]:
 def asked_by(scheduler: Scheduler, lm: LanguageModel, ticket: Ticket) -> LanguageModel:
     """The model, asked by the holder of a ticket."""
     mine = copy.copy(lm)
-    mine.engine = scheduler.asking(lm.engine, ticket)
+    mine.engine = Asking(lm.engine, scheduler, ticket)
     return mine
 
 
@@ -196,18 +207,6 @@ def test_sources_of_callers_are_not_mixed_up(scheduler):
 # ---- the queue
 
 
-class Held(Arbitrary):
-    """Answers once it is let go."""
-
-    def __init__(self):
-        super().__init__()
-        self.go = threading.Event()
-
-    def rows(self, questions):
-        assert self.go.wait(20)
-        return super().rows(questions)
-
-
 def test_a_full_queue_says_no_and_how_long_to_wait():
     law, scheduler = Held(), Scheduler(queue_tokens=20)
     engine = Engine(law)
@@ -228,7 +227,7 @@ def test_what_weighs_nothing_is_let_in_and_goes_first():
     law, scheduler = Counting(Held()), Scheduler(queue_tokens=20)
     engine = Engine(law)
     first = scheduler.submit(engine, asks(0, rounds=1))
-    time.sleep(0.05)  # it is on the device
+    assert law.inner.asked.wait(60)  # it is on the device
     others = [scheduler.submit(engine, asks(n, rounds=1, length=2 + n)) for n in (1, 0)]
     with scheduler.admit(0) as ticket:
         well = scheduler.submit(engine, asks(9, rounds=1, length=1), ticket=ticket)
@@ -262,7 +261,7 @@ def test_a_deadline_ends_one_plan_and_no_other():
     law, scheduler = Held(), Scheduler()
     engine = Engine(law)
     first = scheduler.submit(engine, asks(0))
-    time.sleep(0.05)  # it is on the device
+    assert law.asked.wait(60)  # it is on the device
     late = scheduler.submit(engine, asks(1), seconds=0.05)
     other = scheduler.submit(engine, asks(2))
     time.sleep(0.1)
@@ -277,7 +276,7 @@ def test_what_is_cancelled_is_not_run():
     law, scheduler = Counting(Held()), Scheduler()
     engine = Engine(law)
     first = scheduler.submit(engine, asks(0))
-    time.sleep(0.05)
+    assert law.inner.asked.wait(60)  # it is on the device
     with scheduler.admit(100) as ticket:
         mine = [scheduler.submit(engine, asks(n, length=4), ticket=ticket) for n in range(1, 9)]
         ticket.cancel()
@@ -316,7 +315,7 @@ def test_closing_at_once_fails_what_waits():
     law, scheduler = Held(), Scheduler()
     engine = Engine(law)
     first = scheduler.submit(engine, asks(0))
-    time.sleep(0.05)
+    assert law.asked.wait(60)  # it is on the device
     second = scheduler.submit(engine, asks(1))
     threading.Timer(0.1, law.go.set).start()
     assert scheduler.close(drain=False, seconds=20)

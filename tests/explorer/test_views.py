@@ -9,11 +9,11 @@ import pytest
 from tests.service.serving import bert, table
 
 import besag
+from besag.admission import Busy
 from besag.errors import BesagError
 from besag.explorer import views
 from besag.joints.registry import CONSTRUCTIONS
 from besag.samplers.kernel import kernel
-from besag.scheduler import Busy
 
 TEXT = "the cat sat on the mat"
 PAIR = "the [MASK] sat on the [MASK]"

@@ -12,10 +12,10 @@ from tests.networks import vocabulary
 from tests.service.serving import bert, desk, served, table
 
 import besag
+from besag.admission import Busy
 from besag.errors import BesagError
 from besag.places.tokens import Token
 from besag.results.status import Status
-from besag.scheduler import Busy
 from besag.service import wire
 from besag.service.keys import Keys
 from besag.service.tokenizers import read_vocabulary, written

@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from tests.networks import tiny, vocabulary
 from tests.service.serving import asked, bert, desk
 
+import besag
 from besag.service import weighing
 
 TEXT, TWO = "the cat sat on the mat", "the [MASK] sat on the [MASK]"
@@ -126,7 +128,72 @@ def test_methods_and_models_are_listed(client):
     assert [(one["name"], one["loaded"]) for one in models] == [("bert", True), ("table", False)]
 
 
+# ---- models that are given a source, and models that see one side
+
+
+@pytest.fixture(scope="module")
+def translators():
+    tables = {"Hund": [[0.4, 0.0], [0.1, 0.1]], "Katze": [[0.0, 0.1], [0.1, 0.2]]}
+    law = besag.load(besag.GivenTable(tables, symbols=["a", "b"]), progress=False)
+    network = besag.load((tiny("gpt2"), vocabulary("gpt2").tokenizer), device="cpu", progress=False, name="gpt2")
+    with asked(desk(models={"law": lambda: law, "gpt2": lambda: network})) as client:
+        yield client, law, network
+
+
+@pytest.mark.parametrize("source", ["Hund", "Katze"])
+def test_a_source_in_the_body_is_what_the_model_is_given(translators, source):
+    client, law, _ = translators
+    expected = law.given(source).score("b a", "chain")
+    found = client.post("/score", json={"texts": "b a", "method": "chain", "source": source}).json()["result"]
+    assert found["total"] == expected.total
+    completed = client.post("/v1/completions", json={"prompt": "b a", "source": source, "echo": True, "logprobs": 1,
+                                                     "max_tokens": 0}).json()  # fmt: skip
+    assert completed["choices"][0]["logprobs"]["token_logprobs"] == expected.log_probs.tolist()
+    masked = client.post("/fill-mask", json={"inputs": "[MASK] a", "source": source}).json()
+    assert max(one["score"] for one in masked) == law.given(source).fill("[MASK] a", outcomes="all").rows[0].prob
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("score", {"texts": "b a"}),
+        ("sample", {"text": "[MASK] a"}),
+        ("v1/completions", {"prompt": "b a", "echo": True, "max_tokens": 0}),
+        ("fill-mask", {"inputs": "[MASK] a"}),
+    ],
+)
+def test_a_model_that_needs_a_source_says_where_to_put_it(translators, route, body):
+    client, _, _ = translators
+    answer = client.post(f"/{route}", json=body)
+    assert answer.status_code == 400
+    assert "say `source` in the body" in answer.json()["error"]["message"]
+    assert client.get("/health").json()["status"] == "ok"  # it is given one
+
+
+def test_a_model_without_a_mask_scores_and_refuses_the_rest_in_a_sentence(translators):
+    client, _, network = translators
+    body = {"model": "gpt2", "texts": TEXT, "method": "causal"}
+    expected = network.score(TEXT, "causal").total
+    assert client.post("/score", json=body).json()["result"]["total"] == pytest.approx(expected, abs=1e-3)
+    completed = client.post("/v1/completions", json={"model": "gpt2", "prompt": TEXT, "echo": True, "max_tokens": 1})
+    assert completed.json()["besag"]["method"] == "causal"
+    two, one = {"text": TWO}, {"text": TEXT}
+    refused = {"fill": two, "joint": two, "sample": two, "dependence": one, "fill-mask": {"inputs": TWO}}
+    for route, more in {**refused, "score": {"texts": TEXT}}.items():
+        answer = client.post(f"/{route}", json={"model": "gpt2", **more})
+        assert answer.status_code == 400, route
+        assert "mask" in answer.json()["error"]["message"]
+
+
 # ---- what it weighs
+
+
+def test_a_window_and_a_source_are_weighed():
+    sight = weighing.Sight(most=512, source=10, mask="<mask>")
+    assert weighing.scores([1000], "pll", {}, sight) == 1000 * 522
+    assert weighing.scores([1000], "unmasked", {}, sight) == 1010
+    assert weighing.joint("<mask> [MASK]", None, 5, sight) == 2 * 5 * (weighing.tokens("<mask> [MASK]") + 10)
+    assert weighing.sample("<mask>", None, 2, 3, sight) == 2 * 3 * (weighing.tokens("<mask>") + 10)
 
 
 def test_many_small_texts_weigh_what_they_weigh_alone():

@@ -137,7 +137,7 @@ metric_list:
 def decided(folder: Path, address: str, items: list[dict], model: str, **more: object) -> list[list[float]]:
     """What local-completions makes of each choice of each item."""
     lm_eval = pytest.importorskip("lm_eval", reason="lm-evaluation-harness is missing: pip install 'besag[harness]'")
-    pytest.importorskip("tenacity", reason="the harness asks servers with tenacity, which is not installed")
+    pytest.importorskip("tenacity", reason="the harness asks servers with tenacity: pip install 'besag[harness]'")
     from lm_eval.tasks import TaskManager
 
     file = folder / "items.jsonl"

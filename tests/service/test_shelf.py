@@ -5,8 +5,8 @@ import threading
 import pytest
 from tests.service.serving import table
 
+from besag.admission import Busy, Stopped
 from besag.errors import BesagError
-from besag.scheduler import Busy, Stopped
 from besag.service import shelf as module
 from besag.service.shelf import Shelf, UnknownModel, size
 

@@ -6,6 +6,8 @@ Nothing of the page comes from another host, and its Content-Security-Policy has
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +17,6 @@ from starlette.exceptions import HTTPException
 
 from besag.explorer import views
 from besag.language_model import LanguageModel
-from besag.places.reading import MASK
 from besag.samplers import KERNELS
 from besag.samplers.kernel import kernel
 from besag.scores import METHODS
@@ -23,6 +24,7 @@ from besag.service import bodies, weighing
 from besag.service.bodies import said
 from besag.service.desk import Desk
 from besag.service.native import refuse_strangers
+from besag.service.sources import Weighed, given, weighed
 from besag.service.streaming import Tell, streamed
 
 FILES = Path(__file__).parent / "page"
@@ -84,32 +86,31 @@ def _files(router: APIRouter, _: Desk) -> None:
 
 
 def _asking(router: APIRouter, desk: Desk) -> None:
-    async def answer(request: Request, body: bodies.Body, weight: int, verb: Any) -> Response:
+    async def answer(request: Request, body: bodies.Body, weight: Weighed, verb: Callable[..., Any]) -> Response:
         def written(lm: LanguageModel) -> bytes:
-            asked = lm if body.source is None else lm.given(body.source)
-            return json.dumps(verb(asked)).encode()
+            return json.dumps(verb(given(lm, body.source))).encode()
 
-        found = await desk.answer(request, desk.shelf.plain(body.model), weight, written)
+        model = desk.shelf.plain(body.model)
+        found = await desk.answer(request, model, weighed(weight, body.source), written)
         return Response(found, media_type="application/json")
 
     @router.post("/explorer/score")
     async def score(request: Request, body: ScoreBody) -> Response:
         """A text by one method, in bits; or why this model cannot be asked by it."""
-        weight = weighing.scores([weighing.tokens(body.text)], METHODS.known(body.method), {})
+        weight = partial(weighing.scores, [weighing.tokens(body.text)], METHODS.known(body.method), {})
         return await answer(request, body, weight, lambda lm: views.score(lm, body.text, body.method))
 
     @router.post("/explorer/places")
     async def places(request: Request, body: PlacesBody) -> Response:
         """What else could stand at each place of a text, and the text with it."""
-        weight = weighing.scores([weighing.tokens(body.text)], "pll", {})
+        weight = partial(weighing.scores, [weighing.tokens(body.text)], "pll", {})
         return await answer(request, body, weight, lambda lm: {"result": views.places(lm, body.text, body.k)})
 
     @router.post("/explorer/pair")
     async def pair(request: Request, body: PairBody) -> Response:
         """The joint of two masks by every construction, as tables."""
-        weight = weighing.joint(body.text, 2, body.candidates)
-        verb = lambda lm: {"result": views.pair(lm, body.text, body.candidates)}  # noqa: E731
-        return await answer(request, body, weight, verb)
+        weight = partial(weighing.joint, body.text, None, body.candidates)
+        return await answer(request, body, weight, lambda lm: {"result": views.pair(lm, body.text, body.candidates)})
 
 
 def _writing(router: APIRouter, desk: Desk) -> None:
@@ -118,12 +119,11 @@ def _writing(router: APIRouter, desk: Desk) -> None:
         """Chains while they run: server-sent events, one a step with its numbers, then the `result`."""
         refuse_strangers(KERNELS, body.kernel, body.options)
         made = kernel(body.kernel, **body.options)
-        masks = (body.text or "").count(MASK)
-        weight = weighing.sample(body.text, body.length, body.chains, body.steps, masks)
-        given = said(body, "text", "length", "chains", "steps", "seed")
+        weight = partial(weighing.sample, body.text, body.length, body.chains, body.steps)
+        chosen = said(body, "text", "length", "chains", "steps", "seed")
 
         def run(lm: LanguageModel, tell: Tell) -> Any:
-            asked = lm if body.source is None else lm.given(body.source)
-            return views.write(asked, made, lambda row: tell(lambda: row), **given)
+            return views.write(given(lm, body.source), made, lambda row: tell(lambda: row), **chosen)
 
-        return await streamed(desk, request, desk.shelf.plain(body.model), weight, run, skip=False)
+        weighs = weighed(weight, body.source)
+        return await streamed(desk, request, desk.shelf.plain(body.model), weighs, run, skip=False)

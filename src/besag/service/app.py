@@ -27,10 +27,10 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 
 import besag
+from besag.admission import Busy, Late, Stopped, TooLarge
 from besag.batches import NotFinite
 from besag.errors import BesagError
 from besag.explorer import routes as explorer
-from besag.scheduler import Busy, Late, Stopped, TooLarge
 from besag.service import native, openai
 from besag.service.desk import Desk, log
 from besag.service.shelf import UnknownModel
@@ -43,6 +43,7 @@ STATUS: tuple[tuple[type[BesagError], int], ...] = (
     (Busy, 429), (TooLarge, 413), (Late, 504), (Stopped, 503), (UnknownModel, 404), (NotFinite, 500), (BesagError, 400),
 )  # fmt: skip
 
+AS_JSON = "the body is a JSON object, sent with Content-Type: application/json"
 READING = 30.0  # seconds between two parts of a body
 
 
@@ -73,7 +74,8 @@ def create(desk: Desk) -> FastAPI:
     async def misshapen(_: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"] if part != "body")
-        return told(422, f"{where or 'the body'}: {first['msg']}", "BadRequest")
+        what = f"{where}: {first['msg']}" if where else f"{first['msg']}: {AS_JSON}"
+        return told(422, what, "BadRequest")
 
     @app.exception_handler(HTTPException)
     async def elsewhere(_: Request, error: HTTPException) -> JSONResponse:

@@ -94,6 +94,7 @@ class CompletionsBody(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     model: Name | None = None
+    source: Text | None = None
     prompt: Text | Ids | Annotated[list[Text | Ids], Field(max_length=MOST)]
     max_tokens: Annotated[StrictInt, Field(ge=0)] | None = 16
     echo: StrictBool = False
@@ -129,6 +130,7 @@ class FillMaskBody(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     model: Name | None = None
+    source: Text | None = None
     inputs: Text
     parameters: FillMaskParameters | None = None
 

@@ -17,17 +17,18 @@ from typing import Any, TypeVar
 
 from fastapi import Request
 
+from besag.admission import Stopped, Ticket
+from besag.asking import Asking
 from besag.engine import Engine
 from besag.language_model import LanguageModel
-from besag.scheduler import Stopped, Ticket
 from besag.service.keys import Keys
 from besag.service.metrics import Metrics
 from besag.service.shelf import Shelf
 
 T = TypeVar("T")
+Weight = int | Callable[[LanguageModel], int]  # tokens, or those that the model makes of it
 
 THREADS = 64
-LOOK = 0.25  # seconds between two looks at whether the client is still there
 MOST_SECONDS = 3600.0
 
 log = logging.getLogger("besag.service")
@@ -56,7 +57,7 @@ class Desk:
         self,
         request: Request,
         model: str,
-        weight: int,
+        weight: Weight,
         verb: Callable[[LanguageModel], T],
         begun: Callable[[Ticket], Any] | None = None,
     ) -> T:
@@ -72,11 +73,12 @@ class Desk:
             else await loop.run_in_executor(self.loaders, entered.__enter__)
         )
         try:
-            with scheduler.admit(weight, seconds(request, self.limits.seconds)) as ticket:
+            tokens = weight if isinstance(weight, int) else weight(lm)
+            with scheduler.admit(tokens, seconds(request, self.limits.seconds)) as ticket:
                 if begun is not None:
                     begun(ticket)
-                engine = scheduler.asking(lm.engine, ticket)
-                threads = self.threads if weight else self.urgent  # what weighs nothing waits for nobody
+                engine = Asking(lm.engine, scheduler, ticket)
+                threads = self.threads if tokens else self.urgent  # what weighs nothing waits for nobody
                 work = loop.run_in_executor(threads, lambda: _unless_stopped(ticket, verb, through(lm, engine)))
                 watch = asyncio.ensure_future(_watched(request, ticket))
                 try:
@@ -136,8 +138,9 @@ def _unless_stopped(ticket: Ticket, verb: Callable[[LanguageModel], T], lm: Lang
 
 
 async def _watched(request: Request, ticket: Ticket) -> None:
-    while not await request.is_disconnected():
-        await asyncio.sleep(LOOK)
+    """Wait for the client to go away: its body has been read, so nothing else comes."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
     ticket.cancel()
 
 

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
+from besag.admission import TooLarge
 from besag.joints.registry import CONSTRUCTIONS
 from besag.language_model import LanguageModel
-from besag.places.reading import MASK
 from besag.registry import Registry, options, refuse_unknown
 from besag.samplers import KERNELS
-from besag.scheduler import TooLarge
 from besag.scores import METHODS
 from besag.service import bodies, tokenizers, weighing, wire
 from besag.service.bodies import said
 from besag.service.desk import Desk
+from besag.service.sources import Weighed, given, weighed
 from besag.service.streaming import Tell, streamed
 
 
@@ -38,18 +39,19 @@ def routes(desk: Desk) -> APIRouter:
 
 
 async def _told(
-    desk: Desk, request: Request, body: bodies.Body, weight: int, verb: Callable[[LanguageModel], Any]
+    desk: Desk, request: Request, body: bodies.Body, weight: Weighed, verb: Callable[[LanguageModel], Any]
 ) -> Response:
     model = desk.shelf.plain(body.model)
     tell = _teller(request)
 
     def written(lm: LanguageModel) -> bytes:
-        found = verb(lm if body.source is None else lm.given(body.source))
+        found = verb(given(lm, body.source))
         several = isinstance(found, list)
         shown = [tell(one) for one in found] if several else tell(found)
         return json.dumps({"model": model, "results" if several else "result": shown}).encode()
 
-    return Response(await desk.answer(request, model, weight, written), media_type="application/json")
+    answer = await desk.answer(request, model, weighed(weight, body.source), written)
+    return Response(answer, media_type="application/json")
 
 
 def _scoring(router: APIRouter, desk: Desk) -> None:
@@ -62,9 +64,9 @@ def _scoring(router: APIRouter, desk: Desk) -> None:
         if len(texts) > desk.limits.texts:
             raise TooLarge(f"{len(texts):,} texts in one request, and {desk.limits.texts:,} are taken: send several")
         lengths = [weighing.tokens(text) + around for text in texts]
-        given = said(body, "words", "prefix", "suffix", "separator", "base", "rank", "entropy") | body.options
-        weight = weighing.scores(lengths, METHODS.known(body.method), body.options)
-        return await _told(desk, request, body, weight, lambda lm: lm.score(body.texts, body.method, **given))
+        chosen = said(body, "words", "prefix", "suffix", "separator", "base", "rank", "entropy") | body.options
+        weight = partial(weighing.scores, lengths, METHODS.known(body.method), body.options)
+        return await _told(desk, request, body, weight, lambda lm: lm.score(body.texts, body.method, **chosen))
 
     @router.post("/choose")
     async def choose(request: Request, body: bodies.ChooseBody) -> Response:
@@ -72,10 +74,10 @@ def _scoring(router: APIRouter, desk: Desk) -> None:
         method = body.method or "chain"
         refuse_strangers(METHODS, method, body.options)
         lengths = [weighing.tokens(body.text + choice) for choice in body.choices]
-        weight = weighing.scores(lengths, METHODS.known(method), body.options)
-        given = said(body, "of", "reduction") | body.options
+        weight = partial(weighing.scores, lengths, METHODS.known(method), body.options)
+        chosen = said(body, "of", "reduction") | body.options
         return await _told(
-            desk, request, body, weight, lambda lm: lm.choose(body.text, body.choices, body.method, **given)
+            desk, request, body, weight, lambda lm: lm.choose(body.text, body.choices, body.method, **chosen)
         )
 
 
@@ -84,28 +86,28 @@ def _several_places(router: APIRouter, desk: Desk) -> None:
     async def joint(request: Request, body: bodies.JointBody) -> Response:
         """The law of the tokens at two places or more, and its likeliest outcomes."""
         refuse_strangers(CONSTRUCTIONS, body.method, body.options)
-        places = body.text.count(MASK) if body.positions is None else len(body.positions)
-        weight = weighing.joint(body.text, max(2, places), body.candidates)
-        given = said(body, "outcomes", "candidates") | body.options
+        places = None if body.positions is None else len(body.positions)
+        weight = partial(weighing.joint, body.text, places, body.candidates)
+        chosen = said(body, "outcomes", "candidates") | body.options
         return await _told(
             desk, request, body, weight,
-            lambda lm: lm.joint(body.text, body.positions, body.method, **given),
+            lambda lm: lm.joint(body.text, body.positions, body.method, **chosen),
         )  # fmt: skip
 
     @router.post("/fill")
     async def fill(request: Request, body: bodies.FillBody) -> Response:
         """The likeliest fillings of all masks together."""
         refuse_strangers(CONSTRUCTIONS, body.method, body.options)
-        weight = weighing.joint(body.text, body.text.count(MASK), body.candidates)
-        given = said(body, "outcomes", "candidates", "beam") | body.options
-        return await _told(desk, request, body, weight, lambda lm: lm.fill(body.text, body.k, body.method, **given))
+        weight = partial(weighing.joint, body.text, None, body.candidates)
+        chosen = said(body, "outcomes", "candidates", "beam") | body.options
+        return await _told(desk, request, body, weight, lambda lm: lm.fill(body.text, body.k, body.method, **chosen))
 
     @router.post("/dependence")
     async def dependence(request: Request, body: bodies.DependenceBody) -> Response:
         """The mutual information between every two tokens."""
-        weight = weighing.dependence(body.text, body.candidates, body.max_distance)
-        given = said(body, "candidates", "max_distance", "method")
-        return await _told(desk, request, body, weight, lambda lm: lm.dependence(body.text, **given))
+        weight = partial(weighing.dependence, body.text, body.candidates, body.max_distance)
+        chosen = said(body, "candidates", "max_distance", "method")
+        return await _told(desk, request, body, weight, lambda lm: lm.dependence(body.text, **chosen))
 
 
 def _writing(router: APIRouter, desk: Desk) -> None:
@@ -113,12 +115,11 @@ def _writing(router: APIRouter, desk: Desk) -> None:
     async def sample(request: Request, body: bodies.SampleBody) -> Response:
         """Text by one of the kernels; with `stream`, what the chains say while they run."""
         refuse_strangers(KERNELS, body.kernel, body.options)
-        masks = (body.text or "").count(MASK)
-        weight = weighing.sample(body.text, body.length, body.chains, body.steps, masks)
-        given = said(body, "chains", "steps", "length", "end", "outcomes", "seed") | body.options
+        weight = partial(weighing.sample, body.text, body.length, body.chains, body.steps)
+        chosen = said(body, "chains", "steps", "length", "end", "outcomes", "seed") | body.options
 
         def draw(lm: LanguageModel, **more: Any) -> Any:
-            return lm.sample(body.text, body.kernel, **given, **more)
+            return lm.sample(body.text, body.kernel, **chosen, **more)
 
         if not body.stream:
             return await _told(desk, request, body, weight, draw)
@@ -127,9 +128,9 @@ def _writing(router: APIRouter, desk: Desk) -> None:
             def watch(step: int, chains: list[int], texts: Callable[[], list[str]]) -> None:
                 tell(lambda: {"step": step, "chains": chains, "texts": texts()})
 
-            return _teller(request)(draw(lm if body.source is None else lm.given(body.source), watch=watch))
+            return _teller(request)(draw(given(lm, body.source), watch=watch))
 
-        return await streamed(desk, request, desk.shelf.plain(body.model), weight, run)
+        return await streamed(desk, request, desk.shelf.plain(body.model), weighed(weight, body.source), run)
 
 
 def _listing(router: APIRouter, desk: Desk) -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import time
 import uuid
+from functools import partial
 from typing import Any
 
 import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
+from besag.admission import TooLarge
 from besag.engine import Plan
 from besag.engine import Request as Asked
 from besag.errors import BesagError, quoted
@@ -23,12 +25,12 @@ from besag.places.filling import filled
 from besag.places.reading import read as read_text
 from besag.reductions import Top
 from besag.results.words import meaning
-from besag.scheduler import TooLarge
 from besag.scores import METHODS, Method
 from besag.scores import method as method_named
 from besag.service import prompts, weighing
 from besag.service.bodies import CompletionsBody, DetokenizeBody, FillMaskBody, TokenizeBody
 from besag.service.desk import Desk
+from besag.service.sources import any_source, given, weighed
 
 ONE_PASS = 16  # tokens that a request about a tokenizer counts for: it runs none
 
@@ -54,21 +56,21 @@ def _completing(router: APIRouter, desk: Desk) -> None:
         model, named = desk.shelf.known(body.model)
         if named is not None:
             METHODS.known(named)
-        given = _prompts(body.prompt)
-        if len(given) > desk.limits.texts:
-            raise TooLarge(f"{len(given):,} prompts in one request, and {desk.limits.texts:,} are taken: send several")
-        lengths = [weighing.tokens(one) if isinstance(one, str) else 2 + len(one) for one in given]
-        weight = weighing.scores(lengths, METHODS.known(named or "chain"), {})
+        sent = _prompts(body.prompt)
+        if len(sent) > desk.limits.texts:
+            raise TooLarge(f"{len(sent):,} prompts in one request, and {desk.limits.texts:,} are taken: send several")
+        lengths = [weighing.tokens(one) if isinstance(one, str) else 2 + len(one) for one in sent]
+        weight = partial(weighing.scores, lengths, METHODS.known(named or "chain"), {})
 
         def answer(lm: LanguageModel) -> dict[str, Any]:
-            network = lm.conditionals
+            lm, network = given(lm, body.source), lm.conditionals
             method = method_named(named or ("causal" if network.sees == "left" else "chain"))
             _refuse_misfit(method, lm)
-            read = [prompts.read(network, one) for one in given]
+            read = [prompts.read(network, one) for one in sent]
             plans = (prompts.plan(network, method, one, body.logprobs or 0) for one in read)
             return _completion(lm, body, method, list(lm.engine.run(plans)), model)
 
-        return JSONResponse(await desk.answer(request, model, weight, answer))
+        return JSONResponse(await desk.answer(request, model, weighed(weight, body.source), answer))
 
     @router.get("/v1/models")
     async def models() -> JSONResponse:
@@ -116,8 +118,12 @@ def _filling(router: APIRouter, desk: Desk) -> None:
         """Hugging Face's answer: for each mask the likeliest tokens, the others hidden. /fill fills them together."""
         model, _ = desk.shelf.known(body.model)
         top_k = 5 if body.parameters is None else body.parameters.top_k
-        weight = weighing.tokens(body.inputs)
-        return JSONResponse(await desk.answer(request, model, weight, lambda lm: _filled(lm, body.inputs, top_k)))
+        weight = weighed(lambda sight: sight.tokens(weighing.tokens(body.inputs)), body.source)
+
+        def answer(lm: LanguageModel) -> Any:
+            return _filled(given(lm, body.source), body.inputs, top_k)
+
+        return JSONResponse(await desk.answer(request, model, weight, answer))
 
 
 def _prompts(prompt: str | list[int] | list[str | list[int]]) -> list[str | list[int]]:
@@ -220,4 +226,4 @@ def one_forward(lm: LanguageModel) -> None:
         place = np.array([len(encoded.ids) - 1 if lm.conditionals.sees == "left" else len(encoded.ids) // 2])
         yield Asked((Top(1),), encoded.ids[None], np.zeros_like(place), place)
 
-    list(lm.engine.run([plan()]))
+    list(any_source(lm).engine.run([plan()]))

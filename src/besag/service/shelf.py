@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from besag.admission import QUEUE_TOKENS, Busy, Stopped
 from besag.errors import BesagError, nearest, quoted
 from besag.language_model import LanguageModel
-from besag.scheduler import QUEUE_TOKENS, Busy, Scheduler, Stopped
+from besag.scheduler import Scheduler
 
 Loader = Callable[[], LanguageModel]
 

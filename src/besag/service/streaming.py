@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 from fastapi import Request
 from fastapi.responses import StreamingResponse
 
+from besag.admission import Ticket
 from besag.language_model import LanguageModel
-from besag.scheduler import Ticket
-from besag.service.desk import Desk
+from besag.service.desk import Desk, Weight
 
 WAITING = 64  # events that a slow reader may be behind
 
@@ -30,11 +30,11 @@ async def streamed(
     desk: Desk,
     request: Request,
     model: str,
-    weight: int,
+    weight: Weight,
     run: Callable[[LanguageModel, Tell], Any],
     skip: bool = True,
 ) -> StreamingResponse:
-    """What `run` tells, then what it returns. Refusals come before the first event. May a slow reader miss some?"""
+    """What `run` tells, then what it returns, or refusals before both. `skip`: may a slow reader miss some of it?"""
     loop, events = asyncio.get_running_loop(), asyncio.Queue[bytes]()
     begun: asyncio.Future[Any] = loop.create_future()
 
@@ -44,6 +44,7 @@ async def streamed(
 
     verb: Callable[[LanguageModel], Any] = lambda lm: run(lm, tell)  # noqa: E731
     work: asyncio.Future[Any] = asyncio.ensure_future(desk.answer(request, model, weight, verb, begun=begun.set_result))
+    work.add_done_callback(lambda done: done.cancelled() or done.exception())  # a reader who went away hears of none
     await asyncio.wait({work, begun}, return_when=asyncio.FIRST_COMPLETED)
     if not begun.done():
         await work  # it was refused
@@ -66,7 +67,6 @@ async def streamed(
                 yield _event("error", {"message": str(failure)})
         finally:
             ticket.cancel()  # no reader, no chain; where all is done this does nothing
-            work.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody is left to be told
 
     return StreamingResponse(lines(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
