@@ -123,7 +123,7 @@ def test_a_law_that_was_not_used_is_not_described():
         ({"masking": Masking(predict=0.5, copies=2)}, "50% of the hidden tokens were predicted"),
         ({"objective": Objective("compatible", {"weight": 0.1})}, "objective: `compatible` (weight = 0.1)"),
         ({"adapt": Adapt("lora", rank=4)}, "adapted by LoRA of rank 4, alpha 16, added into the weights"),
-        ({"adapt": Adapt("bitfit")}, "only biases and normalisations were trained"),
+        ({"adapt": Adapt("bitfit")}, "only bias terms were trained"),
         ({"adapt": Adapt(task="t.tsv")}, "mixed with a classification task, weight 0.5"),
         ({"tokenizer": Tokenizer(path="hub/words")}, "that of `hub/words`"),
         ({"schedule": Schedule(tokens=10**9)}, "planned: 1,000,000,000 tokens"),

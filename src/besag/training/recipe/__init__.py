@@ -138,7 +138,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Adapt:
-    method: Literal["none", "bitfit", "lora"] = "none"  # train everything; biases and norms; low-rank additions
+    method: Literal["none", "bitfit", "lora"] = "none"  # train everything; bias terms alone; low-rank additions
     rank: int = 8  # lora
     alpha: float = 16.0  # lora: the addition is scaled by alpha / rank
     targets: tuple[str, ...] = ()  # lora: names of modules; none: every linear layer of the body
