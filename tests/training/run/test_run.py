@@ -191,6 +191,17 @@ def test_the_tilt_is_that_of_the_last_rate_and_can_be_taken_out(tmp_path: Path) 
     np.testing.assert_allclose(shift[ordinary], tilt.log_pi[ordinary], atol=1e-4)
 
 
+def test_a_rate_may_fall_to_nothing(tmp_path: Path) -> None:
+    """The linear decay of Yang et al. 2023 is 2p → 0: every step still hides something, and π has its limit."""
+    masking = {"law": "frequency", "rate": 0.3, "rate_law": "linear", "end_rate": 0}
+    result = run(tmp_path / "out", {"schedule": {"steps": 3}, "masking": masking})
+    assert all(np.isfinite(row["loss"]) for row in logs.read(tmp_path / "out"))
+    assert result.metrics["rate"] == pytest.approx(0.1)  # of the last step, which begins with a third of the run left
+    tilt = load_tilt(tmp_path / "out" / "model")
+    assert tilt is not None
+    assert np.isfinite(tilt.log_pi).all()
+
+
 def test_a_law_that_is_not_used_tilts_nothing(tmp_path: Path) -> None:
     run(tmp_path / "out", {"schedule": {"steps": 1}, "masking": {"law": "frequency"}, "objective": {"name": "mdlm"}})
     assert load_tilt(tmp_path / "out" / "model") is None

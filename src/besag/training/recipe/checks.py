@@ -31,7 +31,7 @@ EVERY, FROM_ZERO = Bounds(1, 10**9), Bounds(0, 10**9)
 BOUNDS = {
     "data.held_out": BELOW_ONE, "data.max_length": Bounds(4, 2**20), "data.batch_tokens": Bounds(4, 2**28),
     "tokenizer.size": Bounds(16, 2**22),
-    "masking.rate": SOME_SHARE, "masking.end_rate": SOME_SHARE, "masking.hold": BELOW_ONE, "masking.mask": SHARE,
+    "masking.rate": SOME_SHARE, "masking.end_rate": SHARE, "masking.hold": BELOW_ONE, "masking.mask": SHARE,
     "masking.random": SHARE, "masking.keep": SHARE, "masking.predict": SOME_SHARE, "masking.copies": Bounds(1, 1000),
     "objective.smoothing": BELOW_ONE, "objective.length": WEIGHT,
     "optimizer.lr": FACTOR, "optimizer.matrix_lr": FACTOR, "optimizer.weight_decay": WEIGHT,
