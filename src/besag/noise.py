@@ -114,10 +114,10 @@ class Training(IntEnum):
     CONTENT_PASS = 36
     ADAPTIVE = 37
     IMPORTANCE = 38
-    ATTENTION_GUIDED = 39
     PMI_TURN = 40
     PMI_OVERLAP = 41
     SPACED = 42
+    ENTITY_TOKEN = 43
     # objectives
     MDLM_TIME = 64
     MDLM_HIDE = 65
@@ -139,6 +139,13 @@ class Training(IntEnum):
     ELECTRA_WEIGHTS = 85
     GLANCE_SHOWN = 86
     CORRECT_SHOWN = 87
+    ATTENTION_GUIDED = 88
+    ATTENTION_ROUNDING = 89
+    ERNIE_HIDE = 90
+    ERNIE_ROUNDING = 91
+    ERNIE_OVERLAP = 92
+    ERNIE_FINE = 93
+    ERNIE_WEIGHTS = 94
     COMPATIBLE = 144  # which passages pay
     COMPATIBLE_PAIR = 145
     COMPATIBLE_TOKEN = 146
