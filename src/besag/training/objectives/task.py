@@ -1,11 +1,15 @@
 """A task beside the language model (UDALM, Karouzos et al. 2021): labelled texts keep a network useful while it adapts.
 
-    total = objective + weight · cross-entropy of the labels
+    total = λ · cross-entropy of the labels + (1 − λ) · objective,     λ = n / (n + m)
+
+n labelled texts stand beside the m passages of a batch. With a `weight` of one's own it is
+objective + weight · cross-entropy.
 
 The labels are predicted by a linear head on the mean of a text's hidden states. Each batch brings its own few labelled
 texts, drawn with replacement by a noise that only the batch's first draw counter decides, so that neither processes nor
 accumulation change them. The objective's losses are sums that the run divides by Σ batch.weight; the task's mean is
-multiplied by that sum, so its weight means the same whatever is masked.
+multiplied by that sum, so its weight means the same whatever is masked. As published, the head reads the first token's
+state; here it reads the mean, since not every tokenizer puts a special token first.
 
 A run wraps its objective in it (`TaskMixture(objective, Examples.read(path), vocabulary, …)`), trains the whole, and
 calls `save_extras(folder)` beside the finished model: task_head.safetensors and labels.json.
@@ -79,7 +83,7 @@ class TaskMixture(Objective):
         examples: Examples,
         vocabulary: Vocabulary,
         *,
-        weight: float = 0.5,
+        weight: float | None = None,  # of the task beside the whole objective; None: both share, as UDALM says
         rows: int = 32,  # labelled texts beside each batch
         max_length: int = 128,  # tokens of one, special tokens counted; what is longer is cut
         seed: int = 0,
@@ -120,9 +124,18 @@ class TaskMixture(Objective):
         logits = self.logits(chosen)  # (rows, C)
         labels = self._labels[chosen].to(logits.device)
         task = F.cross_entropy(logits.float(), labels)
-        total = loss.total + self.weight * batch.weight.sum() * task
+        own, beside = self.shares(batch)
+        total = own * loss.total + beside * batch.weight.sum() * task
         accuracy = (logits.argmax(-1) == labels).float().mean()
         return loss._replace(total=total, logs={**loss.logs, "task_loss": task.detach(), "task_accuracy": accuracy})
+
+    def shares(self, batch: Batch) -> tuple[float, float]:
+        """What the objective and the task count."""
+        if self.weight is not None:
+            return 1.0, self.weight
+        passages = int(batch.layout.row[batch.free].unique().numel())  # rows that only fill a batch up are none
+        task = self.rows / (self.rows + passages)
+        return 1.0 - task, task
 
     def examples_beside(self, batch: Batch) -> Tensor:
         """(rows,) which labelled texts stand beside a batch."""

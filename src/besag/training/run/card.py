@@ -201,7 +201,8 @@ def _masking(recipe: Recipe, facts: Facts) -> Iterator[str]:
     yield f"objective: `{recipe.objective.name}`{own}"
     if recipe.adapt.task:
         weight = recipe.adapt.task_weight
-        yield f"mixed with a classification task, weight {weight:g}; its head is in `task_head.safetensors`"
+        counts = "by its share of the texts" if weight is None else f"weight {weight:g}"
+        yield f"mixed with a classification task, {counts}; its head is in `task_head.safetensors`"
 
 
 def _law(recipe: Recipe, facts: Facts) -> Iterator[str]:
