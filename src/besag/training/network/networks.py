@@ -23,7 +23,7 @@ from besag.conditionals import families, loading, weights
 from besag.conditionals.configuration import read_config
 from besag.conditionals.network import places
 from besag.errors import BesagError, nearest, quoted
-from besag.training.network import decoders
+from besag.training.network import causal_start, decoders
 from besag.training.network.batch import Layout
 from besag.training.network.encoder import Encoder
 from besag.training.recipe import SIZES, Recipe
@@ -76,8 +76,8 @@ def network(recipe: Recipe, vocabulary: Vocabulary) -> Any:
 
 
 def refuse_unrelated(start: str, path: str, vocabulary: Vocabulary, rows: int) -> None:
-    """Row i of a trained table is what the network knows of token i: under a tokenizer that calls i something else it is
-    another token's. Where no tokenizer lies beside the weights, only the number of rows can tell."""
+    """Row i of a trained table is what the network knows of token i: a tokenizer that calls i something else would ask
+    another token's row. Where no tokenizer lies beside the weights, only the number of rows can tell."""
     folder = saved.find_folder(found(start), None)
     called = f"tokenizer.path = {quoted(path)} is not the tokenizer of model.start = {quoted(start)}"
     right = "leave tokenizer.path out, name one with the same tokens, or train a new network"
@@ -113,6 +113,9 @@ def _started(recipe: Recipe) -> Any:
     config = read_config(folder, name)
     kind = saved.architecture(config)
     plain = recipe.model.decoder == "none"
+    if plain and kind.kind == "causal":
+        config = causal_start.twin(config, name)
+        kind = saved.architecture(config)
     if kind.kind not in (("masked",) if plain else ("masked decoder", "causal decoder")):
         what = "masked language model" if plain else f"encoder-decoder, and model.decoder = {recipe.model.decoder!r}"
         raise BesagError(f"model.start = {name!r} ({kind.name}) is no {what}")
