@@ -146,6 +146,9 @@ class Training(IntEnum):
     ERNIE_OVERLAP = 92
     ERNIE_FINE = 93
     ERNIE_WEIGHTS = 94
+    GROUP = 147
+    GROUP_SHARE = 148
+    GROUP_HIDE = 149
     COMPATIBLE = 144  # which passages pay
     COMPATIBLE_PAIR = 145
     COMPATIBLE_TOKEN = 146

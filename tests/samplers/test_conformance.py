@@ -49,6 +49,7 @@ WAYS: dict[str, list[dict[str, Any]]] = {  # small ones, so that each does all t
     ],
     "entropy_bound": [{"bound": 0.0}, {"bound": 0.7}, {"bound": 2.0}],
     "gibbs": [{"scan": scan} for scan in ("random", "systematic", "subset")],
+    "g_ipd": [{"groups": 2}, {"groups": 2, "rounds": 2}, {"groups": 1, "rounds": 2, "pick": "argmax"}],
     "grouped": [{"order": order, "size": 2} for order in ORDERS],
     "mask_predict": [{"pick": "sample"}, {"schedule": "cosine", "pick": "sample"}, {"iterations": 2}],
     "metropolis": [{"move": move, "size": size, "top_k": 2} for move, size in MOVES],
@@ -60,7 +61,12 @@ WAYS: dict[str, list[dict[str, Any]]] = {  # small ones, so that each does all t
         {"start": "noise", "iterations": 3, "hide": True, "remask_stutter": True, "share": 0.5},
     ],
     "remask": [{"grid": 6, "eta": 2.0}, {"grid": 6, "eta": 2.0, "kind": "p2", "schedule": "cosine"}],
-    "semi_ar": [{"window": 4}, {"window": 3, "stride": 2}, {"window": 2, "stride": 1, "inner": "random"}],
+    "semi_ar": [
+        {"window": 4},
+        {"window": 3, "stride": 2},
+        {"window": 2, "stride": 1, "inner": "random"},
+        {"window": 4, "grid": 2},
+    ],
     "spindle": [{"grid": 6, "counts": (9, 3, 1)}],
     "tempering": [{"rungs": 3}, {"rungs": 2, "move": "block", "size": 2}, {"rungs": 2, "move": "adjacent", "size": 2}],
 }
