@@ -22,6 +22,7 @@ from besag.cli.cite import cite
 from besag.cli.compare import compare
 from besag.cli.diagnose import diagnose
 from besag.cli.distil_scorer import distil_scorer
+from besag.cli.distil_translations import distil_translations
 from besag.cli.edit import edit
 from besag.cli.eval import evaluate
 from besag.cli.examples import examples
@@ -39,6 +40,7 @@ from besag.cli.sample import sample
 from besag.cli.score import score
 from besag.cli.tokenizer import tokenizer
 from besag.cli.train import app as train
+from besag.cli.translate import translate
 
 LONGEST = 240  # letters of a usage error
 
@@ -71,6 +73,7 @@ for command in (
     choose,
     fill,
     sample,
+    translate,
     augment,
     edit,
     joint,
@@ -80,6 +83,7 @@ for command in (
     rescore,
     lengths,
     distil_scorer,
+    distil_translations,
     export,
     models,
     methods,
