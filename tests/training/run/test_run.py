@@ -196,7 +196,7 @@ def test_a_rate_may_fall_to_nothing(tmp_path: Path) -> None:
     masking = {"law": "frequency", "rate": 0.3, "rate_law": "linear", "end_rate": 0}
     result = run(tmp_path / "out", {"schedule": {"steps": 3}, "masking": masking})
     assert all(np.isfinite(row["loss"]) for row in logs.read(tmp_path / "out"))
-    assert result.metrics["rate"] == pytest.approx(0.1)  # of the last step, which begins with a third of the run left
+    assert result.metrics["rate"] == 0  # at the end; the last step began with a third of the run left
     tilt = load_tilt(tmp_path / "out" / "model")
     assert tilt is not None
     assert np.isfinite(tilt.log_pi).all()
