@@ -99,7 +99,17 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("training/recipe/checks.py", "training/recipe/text.py", "training/recipe/values.py"),
     ),
     # ---- parts of something that is tested whole
-    ("test_engine.py", "buckets are seen by what the engine runs together", ("buckets.py",)),
+    ("test_engine.py", "buckets are seen by what the engine runs together", ("buckets.py", "pooling.py")),
+    ("test_scheduler.py", "an engine for one caller among many", ("asking.py",)),
+    ("service/test_app.py", "a request from its door to its answer", (
+        "service/bodies.py", "service/desk.py", "service/metrics.py",
+    )),
+    ("service/test_client.py", "what goes over the wire", ("service/tokenizers.py", "service/wire.py")),
+    ("service/test_native.py", "what is admitted by its weight, given a source, told while it runs", (
+        "service/sources.py", "service/streaming.py", "service/weighing.py",
+    )),
+    ("service/test_openai.py", "prompts are what completions are made of", ("service/prompts.py",)),
+    ("service/test_run.py", "the command is the server", ("cli/serve.py",)),
     ("cli/test_commands.py", "short commands that print text", (
         "cli/choose.py", "cli/cite.py", "cli/models.py", "references.py",
     )),
@@ -218,6 +228,8 @@ WHOLE: dict[str, str] = {  # tests of no one file
     "lab/test_names.py": "what is public of the lab",
     "results/test_conformance.py": "the contract of all results",
     "samplers/test_hostile.py": "whatever is said of the options of verbs that write or diagnose",
+    "service/test_hostile.py": "whatever is said in the body of a request",
+    "service/test_schema.py": "whatever the schema allows, and nearly allows",
     "scores/test_networks.py": "all methods on one network of each family",
     "test_cuda.py": "what runs differently on CUDA, beside the CPU",
     "test_examples.py": "what the pages show",

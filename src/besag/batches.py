@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -85,8 +86,12 @@ class Batches:
         start = 0
         lengths = lengths + longest(given)  # a source is looked at from every place
         while start < len(lengths):
-            with lock_of(self.conditionals):
-                start = self._batch(lengths, start, run)
+            start = self.in_turn(partial(self._batch, lengths, start, run))
+
+    def in_turn(self, batch: Callable[[], int]) -> int:
+        """Run a batch when the network is free."""
+        with lock_of(self.conditionals):
+            return batch()
 
     def _batch(self, lengths: NDArray[np.int64], start: int, run: Callable[[int, int], None]) -> int:
         """Run a batch from `start` on and say where the next begins: there again, with less in it, if memory is out."""

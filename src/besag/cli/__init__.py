@@ -38,6 +38,7 @@ from besag.cli.pairs import pairs
 from besag.cli.rescore import rescore
 from besag.cli.sample import sample
 from besag.cli.score import score
+from besag.cli.serve import serve
 from besag.cli.tokenizer import tokenizer
 from besag.cli.train import app as train
 from besag.cli.translate import translate
@@ -85,6 +86,7 @@ for command in (
     distil_scorer,
     distil_translations,
     export,
+    serve,
     models,
     methods,
     cite,
