@@ -23,7 +23,7 @@ from besag.conditionals import families, loading, weights
 from besag.conditionals.configuration import read_config
 from besag.conditionals.network import places
 from besag.errors import BesagError, nearest, quoted
-from besag.training.network import decoders
+from besag.training.network import causal_start, decoders
 from besag.training.network.batch import Layout
 from besag.training.network.encoder import Encoder
 from besag.training.recipe import SIZES, Recipe
@@ -32,6 +32,7 @@ from besag.vocabulary import Vocabulary
 MULTIPLE = "pad_to_multiple_of"  # in [model.config]: rows of the table of tokens, rounded up
 TRIAL = (5, 9, 3)  # lengths of the sequences on which a network is tried
 SPECIAL = ("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
+PADDED = 256  # rows of a table of tokens that may stand for nothing: it was rounded up
 ROOM = 8  # places beyond max_length in a new network: some families number their places from 2 on
 
 
@@ -63,6 +64,8 @@ def network(recipe: Recipe, vocabulary: Vocabulary) -> Any:
         raise BesagError(
             f"the tokenizer has {vocabulary.size} tokens and the network {rows}: they do not belong together"
         )
+    if recipe.model.start is not None and recipe.tokenizer.path not in (None, recipe.model.start):
+        refuse_unrelated(recipe.model.start, str(recipe.tokenizer.path), vocabulary, rows)
     room = places(model)
     if room is not None and recipe.data.max_length > room:
         raise BesagError(
@@ -70,6 +73,22 @@ def network(recipe: Recipe, vocabulary: Vocabulary) -> Any:
             "shorten the one, or give a new network more of the other"
         )
     return model
+
+
+def refuse_unrelated(start: str, path: str, vocabulary: Vocabulary, rows: int) -> None:
+    """Row i of a trained table is what the network knows of token i: a tokenizer that calls i something else would ask
+    another token's row. Where no tokenizer lies beside the weights, only the number of rows can tell."""
+    folder = saved.find_folder(found(start), None)
+    called = f"tokenizer.path = {quoted(path)} is not the tokenizer of model.start = {quoted(start)}"
+    right = "leave tokenizer.path out, name one with the same tokens, or train a new network"
+    if not saved.has_any(folder, saved.TOKENIZER_FILES):
+        if rows - vocabulary.size >= PADDED:
+            raise BesagError(f"{called}: it has {vocabulary.size} tokens and the network {rows}; {right}")
+        return
+    own = loading.read_vocabulary(folder, start)
+    for id in range(min(own.size, vocabulary.size)):
+        if (theirs := vocabulary.token(id)) != (token := own.token(id)):
+            raise BesagError(f"{called}: token {id} is {quoted(theirs)} there and {quoted(token)} here; {right}")
 
 
 def check_shape(recipe: Recipe) -> Any:
@@ -94,6 +113,9 @@ def _started(recipe: Recipe) -> Any:
     config = read_config(folder, name)
     kind = saved.architecture(config)
     plain = recipe.model.decoder == "none"
+    if plain and kind.kind == "causal":
+        config = causal_start.twin(config, name)
+        kind = saved.architecture(config)
     if kind.kind not in (("masked",) if plain else ("masked decoder", "causal decoder")):
         what = "masked language model" if plain else f"encoder-decoder, and model.decoder = {recipe.model.decoder!r}"
         raise BesagError(f"model.start = {name!r} ({kind.name}) is no {what}")
