@@ -104,6 +104,8 @@ export function create(app) {
       reveal(Boolean(params.other));
     }
     tellChange();
+    // asked at the same time, the server answers both from the same passes
+    const guessed = Promise.all(texts().map((text) => ask(...placing(text)).catch((problem) => ({ problem }))));
     const held = texts().map((text) => known(...scoring(text)));
     const answers = held.every(Boolean) ? held : await run((signal) => Promise.all(texts().map((text) => ask(...scoring(text), signal))));
     if (!answers || given !== params) return;
@@ -114,12 +116,12 @@ export function create(app) {
     scores = answers.map((one) => one.result);
     places = texts().map((text) => known(...placing(text))?.result ?? null);
     render();
-    if (places.includes(null)) alternatives(given);
+    if (places.includes(null)) await alternatives(given, guessed);
     table.show(params, texts());
   }
 
-  async function alternatives(given) {
-    const found = await Promise.all(texts().map((text) => ask(...placing(text)).catch((problem) => ({ problem }))));
+  async function alternatives(given, guessed) {
+    const found = await guessed;
     if (given !== params && (given.text !== params.text || given.other !== params.other)) return;
     places = found.map((one) => one.result ?? { places: [], why: one.problem.message });
     render();
