@@ -17,6 +17,13 @@ from besag.language_model import LanguageModel
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 RESULT = ".view:not([hidden]) .result:not([hidden])"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
 PATIENCE = 60_000  # milliseconds: a busy machine is no fault
 
 
@@ -38,7 +45,7 @@ def browser() -> Iterator[Any]:
     if found is None:
         pytest.skip("no Chromium here: `make browser` installs it, BESAG_BROWSER=PATH says where one is")
     with driver.sync_playwright() as playwright:
-        one = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        one = playwright.chromium.launch(executable_path=found, args=FLAGS)
         yield one
         one.close()
 
