@@ -49,12 +49,12 @@ class Asking(Engine):
             for future in line:
                 future.cancel()
 
-    def in_turn(self, batch: Callable[[], int]) -> int:
+    def in_turn(self, batch: Callable[[], T]) -> T:
         """Each batch in turn with those of others, so that a long chain stands in nobody's way."""
         self.ticket.check()
         inference = torch.is_inference_mode_enabled()  # a setting of this thread
 
-        def run() -> int:
+        def run() -> T:
             with torch.inference_mode(inference):
                 return Engine.in_turn(self, batch)
 

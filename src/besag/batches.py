@@ -15,6 +15,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -29,6 +30,8 @@ from besag.errors import BesagError
 from besag.hardware import send
 from besag.reductions import Chunk, Reduction
 from besag.sources import Sources, longest
+
+T = TypeVar("T")
 
 CPU_TOKENS = 4096  # larger batches fall out of the cache without running faster
 CUDA_FIRST_TOKENS, CUDA_MOST_TOKENS = 16_384, 131_072  # the first batch measures memory; past the last nothing is won
@@ -88,7 +91,7 @@ class Batches:
         while start < len(lengths):
             start = self.in_turn(partial(self._batch, lengths, start, run))
 
-    def in_turn(self, batch: Callable[[], int]) -> int:
+    def in_turn(self, batch: Callable[[], T]) -> T:
         """Run a batch when the network is free."""
         with lock_of(self.conditionals):
             return batch()

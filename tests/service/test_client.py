@@ -55,6 +55,15 @@ def test_a_verb_gives_the_object_that_lm_gives(address, verb):
         assert len(repr(found)) == pytest.approx(len(repr(expected)), abs=5)
 
 
+def test_translations_come_over_the_wire():
+    law = besag.load(besag.GivenTable({"Hund": [[0.4, 0.0], [0.1, 0.5]]}, symbols=["a", "b"]), progress=False)
+    with served(desk(models={"law": lambda: law})) as address:
+        found = besag.connect(address).translate(["Hund", ""], "ordered", length=2, trace=True, terms=[["a"], []])
+    expected = law.translate(["Hund", ""], "ordered", length=2, trace=True, terms=[["a"], []])
+    assert found.rows == expected.rows
+    assert type(found) is type(expected)
+
+
 def test_an_exact_law_is_the_same_to_the_bit(address):
     remote, text = besag.connect(address, "table"), "s0 s1 s2 s0"
     assert repr(remote.score(text)) == repr(table().score(text))

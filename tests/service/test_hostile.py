@@ -75,13 +75,14 @@ BODIES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "/sample": st.tuples(
         body({"chains": small, "steps": small}, text=texts, length=small, stream=st.booleans(), end=texts), kernels
     ).map(lambda two: {**two[0], **two[1]}),
+    "/translate": body({"sources": texts}, passes=small, lengths=small, nbest=small, trace=st.booleans()),
     "/v1/completions": body(
         {"prompt": st.one_of(prompts, st.lists(prompts, max_size=3)), "echo": st.just(True)},
         max_tokens=st.integers(0, 2), logprobs=st.integers(0, 5),
     ),
     "/tokenize": body({"prompt": texts}),
     "/detokenize": body({"tokens": st.lists(st.integers(-1, 2000), max_size=5)}),
-    "/explorer/score": body({"text": texts}, method=st.sampled_from(sorted(METHODS))),
+    "/explorer/score": body({"text": texts, "method": st.sampled_from(sorted(METHODS))}),
     "/explorer/places": body({"text": texts}, k=small),
     "/explorer/pair": body({"text": texts, "candidates": st.integers(2, 4)}),
     "/explorer/write": st.tuples(body({"chains": small, "steps": small}, text=texts, length=small), kernels).map(

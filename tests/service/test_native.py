@@ -3,10 +3,13 @@
 import json
 
 import pytest
+from tests import networks
 from tests.networks import tiny, vocabulary
 from tests.service.serving import asked, bert, desk
 
 import besag
+from besag.asking import Asking
+from besag.conditionals.decoder import CausalDecoder
 from besag.service import weighing
 
 TEXT, TWO = "the cat sat on the mat", "the [MASK] sat on the [MASK]"
@@ -183,6 +186,45 @@ def test_a_model_without_a_mask_scores_and_refuses_the_rest_in_a_sentence(transl
         answer = client.post(f"/{route}", json={"model": "gpt2", **more})
         assert answer.status_code == 400, route
         assert "mask" in answer.json()["error"]["message"]
+
+
+def test_sources_are_translated(translators):
+    client, law, _ = translators
+    body = {"sources": ["Hund", "Katze"], "kernel": "gibbs", "seed": 3, "options": {"length": 2, "top_k": 2}}
+    expected = law.translate(["Hund", "Katze"], "gibbs", seed=3, length=2, top_k=2)
+    found = client.post("/translate", json=body).json()["result"]
+    assert [one["text"] for one in found["rows"]] == expected.texts
+    assert found["how"] == expected.how
+    terms = client.post("/translate", json={"sources": "Hund", "terms": [["b"]], "options": {"length": 2}}).json()
+    assert "b" in terms["result"]["rows"][0]["text"]
+
+
+def test_a_left_to_right_translator_waits_its_turn(translators, monkeypatch):
+    who = besag.load(CausalDecoder(networks.tiny_decoder("bart"), vocabulary("bert"), "tiny"), progress=False)
+    expected, turns = who.translate(["the cat", "dogs sleep"], beam=2), []
+    run = Asking.in_turn
+    monkeypatch.setattr(Asking, "in_turn", lambda self, batch: turns.append(batch) or run(self, batch))
+    with asked(desk(models={"tiny": lambda: who})) as client:
+        found = client.post("/translate", json={"sources": ["the cat", "dogs sleep"], "options": {"beam": 2}}).json()
+    assert [one["text"] for one in found["result"]["rows"]] == expected.texts
+    assert turns
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ({}, "length"),  # a table predicts none
+        ({"source": "Hund", "options": {"length": 2}}, "leave `source` out"),
+        ({"model": "gpt2", "options": {"length": 2}}, "takes no source"),
+        ({"kernel": "nobody"}, "nobody"),
+        ({"options": {"judge": "x"}}, "judge"),
+        ({"terms": [["a"], ["b"]], "options": {"length": 2}}, "lists of terms"),
+    ],
+)
+def test_what_cannot_be_translated_is_told(translators, more, sentence):
+    answer = translators[0].post("/translate", json={"sources": "Hund", **more})
+    assert answer.status_code == 400
+    assert sentence in answer.json()["error"]["message"]
 
 
 # ---- what it weighs

@@ -88,6 +88,19 @@ class SampleBody(Body):
     options: Options = {}
 
 
+class TranslateBody(Body):
+    sources: Text | Annotated[list[Text], Field(max_length=MOST)]
+    kernel: Name | None = None
+    passes: Count | None = None
+    lengths: Annotated[StrictInt, Field(ge=1, le=1024)] = 1
+    choose: Name | None = None
+    nbest: Annotated[StrictInt, Field(ge=1, le=1024)] = 1
+    trace: StrictBool = False
+    seed: Seed = 0
+    terms: Annotated[list[Annotated[list[Text], Field(max_length=100)]], Field(max_length=MOST)] | None = None
+    options: Options = Field({}, description="of the kernel, or of the translation: docs/translation.md")
+
+
 class CompletionsBody(BaseModel):
     """OpenAI's body; of its many fields those that change what is scored. The others are read over."""
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from besag.samplers.chain import Chain
     from besag.scores.choice import Choice
     from besag.scores.score import Score
+    from besag.translation.translated import Translations
     from besag.vocabulary import Vocabulary
 
 PATIENCE = 120.0  # seconds that a full queue is waited for
@@ -145,6 +146,12 @@ class RemoteModel:
             else:
                 return wire.unpack(data["result"])  # type: ignore[no-any-return]
         raise BesagError(f"{self.url} went away while the chains ran")
+
+    def translate(self, sources: str | Sequence[str], kernel: str | None = None, **options: Any) -> Translations:
+        """As `LanguageModel.translate`, without a `judge`."""
+        texts = sources if isinstance(sources, str) else list(sources)
+        own = _apart(options, ("passes", "lengths", "choose", "nbest", "trace", "seed", "terms"))
+        return self._result("/translate", sources=texts, kernel=kernel, **own)  # type: ignore[no-any-return]
 
     def given(self, source: str) -> RemoteModel:
         """The same model given a source."""

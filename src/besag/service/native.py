@@ -7,7 +7,8 @@ to, a function that watches).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from besag.admission import TooLarge
+from besag.errors import BesagError
 from besag.joints.registry import CONSTRUCTIONS
 from besag.language_model import LanguageModel
 from besag.registry import Registry, options, refuse_unknown
@@ -22,18 +24,28 @@ from besag.samplers import KERNELS
 from besag.scores import METHODS
 from besag.service import bodies, tokenizers, weighing, wire
 from besag.service.bodies import said
-from besag.service.desk import Desk
+from besag.service.desk import Desk, Weight
 from besag.service.sources import Weighed, given, weighed
 from besag.service.streaming import Tell, streamed
+from besag.translation.translating import USUAL
+
+TRANSLATING = (  # what may be said of a translation beside its kernel; a judge is a model, and stays in Python
+    "length", "draws", "restarts", "noise", "utility", "early_stop", "mend_stutters", "beam", "alpha",
+)  # fmt: skip
 
 
 def refuse_strangers(registry: Registry[Any], name: str, options: Mapping[str, object]) -> None:
     refuse_unknown(f"the {registry.what} {registry.known(name)!r}", registry.options(name), options)
 
 
+def refuse_many(desk: Desk, texts: Sequence[str], what: str) -> None:
+    if len(texts) > desk.limits.texts:
+        raise TooLarge(f"{len(texts):,} {what} in one request, and {desk.limits.texts:,} are taken: send several")
+
+
 def routes(desk: Desk) -> APIRouter:
     router = APIRouter(tags=["besag"])
-    for part in (_scoring, _several_places, _writing, _listing):
+    for part in (_scoring, _several_places, _writing, _translating, _listing):
         part(router, desk)
     return router
 
@@ -42,16 +54,22 @@ async def _told(
     desk: Desk, request: Request, body: bodies.Body, weight: Weighed, verb: Callable[[LanguageModel], Any]
 ) -> Response:
     model = desk.shelf.plain(body.model)
+    weigh = weighed(weight, body.source)
+    return await _written(desk, request, model, weigh, lambda lm: verb(given(lm, body.source)))
+
+
+async def _written(
+    desk: Desk, request: Request, model: str, weight: Weight, verb: Callable[[LanguageModel], Any]
+) -> Response:
     tell = _teller(request)
 
     def written(lm: LanguageModel) -> bytes:
-        found = verb(given(lm, body.source))
+        found = verb(lm)
         several = isinstance(found, list)
         shown = [tell(one) for one in found] if several else tell(found)
         return json.dumps({"model": model, "results" if several else "result": shown}).encode()
 
-    answer = await desk.answer(request, model, weighed(weight, body.source), written)
-    return Response(answer, media_type="application/json")
+    return Response(await desk.answer(request, model, weight, written), media_type="application/json")
 
 
 def _scoring(router: APIRouter, desk: Desk) -> None:
@@ -61,8 +79,7 @@ def _scoring(router: APIRouter, desk: Desk) -> None:
         refuse_strangers(METHODS, body.method, body.options)
         around = weighing.tokens(body.prefix + body.suffix) - 2
         texts = [body.texts] if isinstance(body.texts, str) else body.texts
-        if len(texts) > desk.limits.texts:
-            raise TooLarge(f"{len(texts):,} texts in one request, and {desk.limits.texts:,} are taken: send several")
+        refuse_many(desk, texts, "texts")
         lengths = [weighing.tokens(text) + around for text in texts]
         chosen = said(body, "words", "prefix", "suffix", "separator", "base", "rank", "entropy") | body.options
         weight = partial(weighing.scores, lengths, METHODS.known(body.method), body.options)
@@ -131,6 +148,27 @@ def _writing(router: APIRouter, desk: Desk) -> None:
             return _teller(request)(draw(given(lm, body.source), watch=watch))
 
         return await streamed(desk, request, desk.shelf.plain(body.model), weighed(weight, body.source), run)
+
+
+def _translating(router: APIRouter, desk: Desk) -> None:
+    @router.post("/translate")
+    async def translate(request: Request, body: bodies.TranslateBody) -> Response:
+        """The targets of sources, by a model that translates."""
+        if body.source is not None:
+            raise BesagError("a translator is given `sources`: leave `source` out")
+        kernel = KERNELS.known(body.kernel or USUAL)
+        refuse_unknown(f"a translation by {kernel!r}", {*KERNELS.options(kernel), *TRANSLATING}, body.options)
+        sources = [body.sources] if isinstance(body.sources, str) else body.sources
+        refuse_many(desk, sources, "sources")
+        tried = body.lengths * _product(body.options, "draws", "restarts", "beam")
+        weight = partial(weighing.translation, sources, tried, body.passes)
+        chosen = said(body, "passes", "lengths", "choose", "nbest", "trace", "seed", "terms") | body.options
+        verb: Callable[[LanguageModel], Any] = lambda lm: lm.translate(body.sources, body.kernel, **chosen)  # noqa: E731
+        return await _written(desk, request, desk.shelf.plain(body.model), weighed(weight, None), verb)
+
+
+def _product(options: Mapping[str, object], *names: str) -> int:
+    return math.prod(1 + value for name in names if isinstance(value := options.get(name), int) and value > 0)
 
 
 def _listing(router: APIRouter, desk: Desk) -> None:

@@ -66,3 +66,9 @@ def sample(text: str | None, length: int | None, chains: int, steps: int | None,
     size = tokens(text) if text is not None else 2 + (length or 1)
     free = sight.masks(text) if text is not None else (length or 1)
     return sight.tokens(size) * chains * (steps or 10 * max(1, free))
+
+
+def translation(sources: Iterable[str], tried: int, passes: int | None, sight: Sight = WHOLE) -> int:
+    """Of so many targets of each source, as long as it is, and read as often as they have tokens if nobody says."""
+    lengths = [sight.tokens(tokens(source)) for source in sources]
+    return sum(length + tried * length * (passes or length) for length in lengths)

@@ -41,10 +41,13 @@ def classes() -> dict[str, Any]:
     from besag.samplers.chain import Chain
     from besag.scores.choice import Choice
     from besag.scores.score import Score
+    from besag.translation.choosing import Hypothesis
+    from besag.translation.tracing import Piece, Step
+    from besag.translation.translated import Translation, Translations
 
     known = (
-        BlockJoint, Built, Chain, Choice, DependenceMap, Encoded, Fill, Filling, JointLaw, Lost, Outside, Pair,
-        PairJoint, Places, Score, Unaries,
+        BlockJoint, Built, Chain, Choice, DependenceMap, Encoded, Fill, Filling, Hypothesis, JointLaw, Lost, Outside,
+        Pair, PairJoint, Piece, Places, Score, Step, Translation, Translations, Unaries,
     )  # fmt: skip
     return {kind.__name__: kind for kind in known} | {f"construction {name}": kind for name, kind in _constructions()}
 
