@@ -43,7 +43,7 @@ export function create(app) {
   const result = h("div", { class: "result", hidden: true },
     h("label", { class: "choice least" }, h("span", {}, "Draw arcs from"), least, shown), arcs, readout,
     h("div", { class: "split even" },
-      h("section", {}, h("h2", {}, "Every pair"), h("p", { class: "soft" }, "The darker, the more the one word says about the other."), map),
+      h("section", {}, h("h2", {}, "Every pair"), h("p", { class: "soft" }, "The stronger the colour, the more the one word says about the other."), map),
       h("section", {}, h("h2", {}, "Strongest"), h("p", { class: "soft" }, "In bits: 0 is none, 1 is a coin toss settled."), strongest)),
     facts, take.element);
   const element = h("section", { class: "view", "aria-label": title },
@@ -154,7 +154,7 @@ export function create(app) {
       h("li", { "--size": `${(100 * bits(i, j)) / most}%` }, h("button", { type: "button", class: "plain", onclick: () => pick(i, j) },
         h("span", { class: "p", "data-mi": found.matrix[i][j] }, fixed(bits(i, j), 2)), h("span", { class: "text" }, h("b", {}, names[i]), " … ", h("b", {}, names[j]))))));
     readout.replaceChildren(...(chosen ? [h("b", {}, `${names[chosen[0]]} … ${names[chosen[1]]}`), `: knowing the one tells ${fixed(bits(...chosen), 2)} bits about the other.`] : []));
-    facts.textContent = `${found.facts.join(" · ")}. Not syntax, not attention, not cause: how much one guess would help the other.`;
+    facts.textContent = `Mutual information, given the rest of the text: ${found.facts.slice(1).join(" · ")}. Not syntax, not attention, not cause: how much one guess would help the other.`;
     take.refresh();
   }
 
