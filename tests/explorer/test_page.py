@@ -80,6 +80,7 @@ def test_a_word_is_chosen_and_the_score_changes(seen: Seen, lm: LanguageModel) -
 
 def test_two_sentences_and_all_methods_side_by_side(seen: Seen, lm: LanguageModel) -> None:
     page = seen.open(**{"view": "sentence", **VIEWS["sentence"]})
+    page.wait_for_selector(".methods tbody tr")  # they are asked after the words
     seen.settled("![...document.querySelectorAll('.methods td')].some(one => one.textContent === '…')")
     rows = page.locator(".methods tbody tr")
     told = {row.locator("code").inner_text(): row for row in rows.all()}
