@@ -43,7 +43,7 @@ class PlacesBody(bodies.Body):
     k: Annotated[StrictInt, Field(ge=1, le=50)] = 20
 
 
-class ScoreBody(bodies.Body):
+class SentenceBody(bodies.Body):
     text: bodies.Text
     method: bodies.Name = "pll"
 
@@ -95,7 +95,7 @@ def _asking(router: APIRouter, desk: Desk) -> None:
         return Response(found, media_type="application/json")
 
     @router.post("/explorer/score")
-    async def score(request: Request, body: ScoreBody) -> Response:
+    async def score(request: Request, body: SentenceBody) -> Response:
         """A text by one method, in bits; or why this model cannot be asked by it."""
         weight = partial(weighing.scores, [weighing.tokens(body.text)], METHODS.known(body.method), {})
         return await answer(request, body, weight, lambda lm: views.score(lm, body.text, body.method))
