@@ -107,3 +107,12 @@ def test_without_the_extra_it_is_named(monkeypatch):
     result = CliRunner().invoke(app, ["serve"])
     assert result.exit_code == 2
     assert "pip install 'besag[serve]'" in result.stderr
+
+
+@pytest.mark.parametrize(("own", "kept"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
+def test_threads_wait_without_spinning_and_torch_hears_of_it(own, kept):
+    line = "import os, sys; from besag.cli.serve import wait_without_spinning as wait; wait(); "
+    line += "print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | own
+    told = subprocess.run([sys.executable, "-c", line], env=environment, capture_output=True, text=True, check=True)
+    assert told.stdout.split() == [kept, "False"]

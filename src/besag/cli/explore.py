@@ -9,6 +9,7 @@ from typing import Annotated
 from besag.cli import options as o
 from besag.cli.exits import guarded, say
 from besag.cli.groups import ModelOptions, grouped
+from besag.cli.serve import wait_without_spinning
 from besag.errors import require
 
 Port = Annotated[int, o.of_run("--port", min=0, max=65535, help="0 takes any that is free.")]
@@ -24,6 +25,7 @@ def explore(model: ModelOptions, port: Port = 0, browser: Browser = True) -> int
 
     It is served to this machine alone, until Ctrl-C.
     """
+    wait_without_spinning()
     require("fastapi", extra="serve")
     require("uvicorn", extra="serve")
     from besag.models import EMBEDDED
