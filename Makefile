@@ -76,7 +76,7 @@ $(VENV)/.browser: $(VENV)/.ready
 	$(PIP) -c constraints.txt -e '.[browser]'
 	@for name in chromium chromium-browser google-chrome; do command -v $$name > /dev/null && exit 0; done; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
-	    apt-get update -qq && apt-get install -qq --yes --no-install-recommends chromium; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends chromium; \
 	else echo "no Chromium was found: install it, as by apt install chromium, and make browser again" >&2; exit 1; fi
 	@touch $@
 
