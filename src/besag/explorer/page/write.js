@@ -99,7 +99,7 @@ export function create(app) {
 
   async function write(of) {
     pause(true);
-    const own = { of, rows: [], result: null, over: false };
+    const own = { of, rows: [], result: null, over: false, plays: false };
     const wanted = params.step;
     const done = await latestRun((signal) => stream("explorer/write", of, signal, (kind, data) => {
       if (kind === "result") return void (own.result = data.result);
@@ -108,7 +108,8 @@ export function create(app) {
         run = own;
         result.hidden = false;
         slider.value = "0";
-        if (wanted === "" && !matchMedia("(prefers-reduced-motion: reduce)").matches) start();
+        own.plays = wanted === "" && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+        if (own.plays) start();
       }
       slider.max = String(own.rows.length - 1);
       if (own.rows.length === 1) frame();
@@ -116,7 +117,7 @@ export function create(app) {
     own.over = true;
     if (run !== own) return;
     if (done && wanted !== "") seek(Number(wanted), true);
-    else if (!timer) seek(Infinity);
+    else if (!own.plays) seek(Infinity); // who has paused stays where that was
     frame();
   }
 
