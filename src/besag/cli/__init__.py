@@ -40,6 +40,7 @@ from besag.cli.rescore import rescore
 from besag.cli.sample import sample
 from besag.cli.score import score
 from besag.cli.serve import serve
+from besag.cli.sweep import sweep
 from besag.cli.tokenizer import tokenizer
 from besag.cli.train import app as train
 from besag.cli.translate import translate
@@ -86,6 +87,7 @@ for command in (
     lengths,
     distil_scorer,
     distil_translations,
+    sweep,
     export,
     explore,
     serve,
