@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from besag.joints.comparison import Comparison
     from besag.joints.pair import PairJoint
     from besag.language_model import LanguageModel, load
+    from besag.prompting import Prompt, autoprompt
     from besag.rescoring.rescore import rescore
     from besag.rescoring.result import Rescoring
     from besag.samplers.chain import Chain
@@ -78,6 +79,7 @@ _HOMES = {
     "Pattern": "besag.constraints",
     "PowerLaw": "besag.sweeps",
     "Predicate": "besag.constraints",
+    "Prompt": "besag.prompting",
     "Recipe": "besag.training.recipe",
     "Rectangles": "besag.diagnostics.rectangle",
     "Report": "besag.study.report",
@@ -91,6 +93,7 @@ _HOMES = {
     "Translations": "besag.translation.translated",
     "Variants": "besag.variants.variants",
     "Word": "besag.constraints",
+    "autoprompt": "besag.prompting",
     "connect": "besag.service.client",
     "corpus": "besag.scores.corpora",
     "distil_translations": "besag.distillation",
@@ -109,10 +112,10 @@ __all__ = [
     "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Comparison", "Corpus", "DependenceMap",
     "Edited", "Evaluation", "Fill", "Forbidden", "GivenTable", "Inversion", "Ising", "LanguageModel", "Length",
     "LengthModel", "Marginals", "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern",
-    "PowerLaw", "Predicate", "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Sweep",
-    "Table", "TrainingResult", "Translations", "Variants", "Word", "connect", "corpus", "distil_translations",
-    "evaluate", "load", "masking_statistics", "minimal_pairs", "overlap", "rescore", "sweep", "train",
-    "train_tokenizer",
+    "PowerLaw", "Predicate", "Prompt", "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions",
+    "Sweep", "Table", "TrainingResult", "Translations", "Variants", "Word", "autoprompt", "connect", "corpus",
+    "distil_translations", "evaluate", "load", "masking_statistics", "minimal_pairs", "overlap", "rescore", "sweep",
+    "train", "train_tokenizer",
 ]  # fmt: skip
 
 

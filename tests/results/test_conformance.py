@@ -37,6 +37,8 @@ from besag.joints import construction
 from besag.lab import chain, ising
 from besag.lab.dictionary import dictionary
 from besag.lab.finding import Drawing, Finding
+from besag.prompting.prompt import Prompt, Round
+from besag.prompting.template import Template
 from besag.rescoring.lists import Hypothesis, NBest
 from besag.rescoring.rescore import rescore
 from besag.results.result import Presented, Result
@@ -91,6 +93,13 @@ def hypotheses(last: str = "b b b") -> list[NBest]:
         NBest(f"{BAD}-{place}", tuple(Hypothesis(text, -1.0) for text in both), TEXT)
         for place, both in enumerate(texts)
     ]
+
+
+def prompt() -> Prompt:
+    rounds = (Round(0, (3,), 0.5, -2.0), Round(1, (0,), 0.75, -1.0))
+    return Prompt(
+        lm(), Template("[T] [MASK] {text}", lm().vocabulary), {"b": np.array([1]), "c": np.array([2])}, rounds
+    )
 
 
 MATRIX = np.array([[0.5, 0.5], [0.25, 0.75]])
@@ -148,6 +157,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "a dictionary": lambda: dictionary(ising(chain(3), 0.5)),
     "translations": lambda: translator().translate(["x", "y"], "ordered", length=2, trace=True),
     "translations with a gap": lambda: translator().translate(["x", " "], length=2),
+    "a prompt": lambda: prompt(),
     "a sweep": lambda: Sweep(Path("sweep"), ("masking.law",), RUNS, {}),
     "a sweep with a failed run": lambda: Sweep(Path("sweep"), ("masking.law",), RUNS, {BAD: "no text"}),
     "an overlap": lambda: overlap([(f"one two three four {BAD}", BAD)], [f"{BAD} one two three four", "two"]),

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 import besag
 from besag.cli.augment import augment
+from besag.cli.autoprompt import autoprompt
 from besag.cli.bulk import bulk
 from besag.cli.choose import choose
 from besag.cli.cite import cite
@@ -74,6 +75,7 @@ for command in (
     score,
     marginals,
     choose,
+    autoprompt,
     fill,
     sample,
     translate,
