@@ -30,7 +30,7 @@ class PowerLaw(NamedTuple):
     scatter: float  # standard deviation of log y about the line
 
     def __call__(self, x: float) -> float:
-        return self.coefficient * x**-self.exponent
+        return float(self.coefficient * x**-self.exponent)
 
     @property
     def words(self) -> str:
