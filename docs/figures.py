@@ -299,6 +299,10 @@ def lab_trained(lm: besag.LanguageModel) -> None:
         save(f"lab-trained-{figure.split()[0].lower()}")
     experiment("trained_laws").run().plot()
     save("lab-trained-laws")
+    dependence = experiment("trained_dependence").run()
+    for figure, name in {"relaxation": "mixing", "Gibbs law": "settled"}.items():
+        dependence.plot(figure=figure)
+        save(f"lab-trained-{name}")
 
 
 LAB_JOINTS = {
@@ -306,6 +310,8 @@ LAB_JOINTS = {
     "lab-joints-counts": ("joints_under_noise", "nearest, counts"),
     "lab-heads": ("one_pass_heads", "components"),
     "lab-modes": ("escape_from_modes", "passes"),
+    "lab-modes-mixing": ("escape_from_modes", "mixing"),
+    "lab-modes-map": ("escape_from_modes", "dependence"),
 }
 
 
@@ -317,6 +323,21 @@ def lab_joints(lm: besag.LanguageModel) -> None:
     for name, (called, figure) in LAB_JOINTS.items():
         found[called].plot(figure=figure)
         save(name)
+
+
+def lab_antibody(lm: besag.LanguageModel) -> None:
+    """docs/lab/modes.md: two neighbours of CDR-H3 by AntiBERTy, masked together; minutes."""
+    from besag.lab.experiment import experiment
+
+    for hidden in ("GD", "AM"):
+        text = " ".join(TRASTUZUMAB).replace(" ".join(hidden), "[MASK] [MASK]")
+        found = experiment(
+            "escape_from_modes", model=os.environ["BESAG_ANTIBERTY"], text=text, candidates=len(RESIDUES)
+        ).run()
+        print(found)
+    for figure, name in {"passes": "", "mixing": "-mixing", "dependence": "-map"}.items():
+        found.plot(figure=figure)
+        save(f"lab-antibody{name}")
 
 
 def minus(value: float) -> str:
@@ -335,7 +356,7 @@ FIGURES = (
     pair, coloured, garden_path, pieces, orders, lengths, sums,
     joint, heatmap, casino, rectangles, dependence, decoding, lab, lab_trained,
     lab_joints,
-    *([epistasis] if "BESAG_ANTIBERTY" in os.environ else []),
+    *([epistasis, lab_antibody] if "BESAG_ANTIBERTY" in os.environ else []),
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -172,7 +172,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "lab/experiments/simulated_estimators.py",
     )),
     ("lab/experiments/test_trained_rates.py", "what trained networks are compared by", (
-        "lab/experiments/trained_laws.py",
+        "lab/experiments/trained_dependence.py", "lab/experiments/trained_laws.py",
     )),
     ("lab/learning/test_information.py", "what the losses are made of, against loops", ("lab/learning/gradients.py",)),
     ("lab/systems/test_system.py", "every system is held to its definition, one row each", (

@@ -634,7 +634,8 @@ class LanguageModel:
 
         Args:
             text: without masks.
-            options: `candidates` a place (20), `max_distance` in tokens, `method` with its options, `outcomes`.
+            options: `candidates` a place (20), `max_distance` in tokens, `positions` (two or more, where not all
+                places are meant), `method` with its options, `outcomes`.
 
         Returns:
             A `DependenceMap`.

@@ -53,6 +53,23 @@ def test_near_pairs_only():
     assert whole.matrix[0, 2] == pytest.approx(found.matrix[0, 2], abs=1e-9)
 
 
+def test_places_that_are_named_are_mapped_alone():
+    law, text = Counting(Arbitrary(4)), "s0 s1 s2 s3 s0"
+    whole = dependence(Engine(Arbitrary(4)), text, candidates=3)
+    found = dependence(Engine(law), text, candidates=3, positions=[4, "s1", 3])
+    assert (found.positions, found.tokens, found.among, found.pairs) == ((1, 3, 4), ("s1", "s3", "s0"), 5, 3)
+    np.testing.assert_allclose(found.matrix, whole.matrix[np.ix_([1, 3, 4], [1, 3, 4])], atol=1e-9)
+    assert "3 pairs among 3 of 5 tokens" in " ".join(found.facts)
+    assert cost(law, text, candidates=3, positions=[1, 3, 4]).pairs == 3
+    assert len(law.sequences) <= cost(law, text, candidates=3, positions=[1, 3, 4]).sequences
+    near = dependence(Engine(Arbitrary(4)), text, candidates=3, positions=[0, 1, 4], max_distance=2)
+    assert near.pairs == 1
+    with pytest.raises(BesagError, match=r"positions=\[2\]: name two tokens"):
+        dependence(Engine(law), text, positions=[2])
+    with pytest.raises(BesagError, match="no two of them are at most 1 apart"):
+        dependence(Engine(law), text, positions=[0, 3], max_distance=1)
+
+
 def test_the_strongest_come_first_and_the_table_names_them():
     found = dependence(Engine(Arbitrary(4)), "s0 s1 s2 s3", candidates=4)
     top = found.top(3)

@@ -29,6 +29,8 @@ def test_a_run_says_what_it_was():
     assert found.command == "besag lab run toy --set size=4 --seed 2 --full"
     assert found.rows() == [{"experiment": "toy", "table": "sizes", "size": 8}]
     assert Toy().run().command == "besag lab run toy"
+    spaced = "besag lab run escape_from_modes --set 'text=a [MASK] b [MASK]'"  # as a shell takes it
+    assert experiment("escape_from_modes", text="a [MASK] b [MASK]").command() == spaced
 
 
 def test_a_seed_is_a_number_from_0_on():

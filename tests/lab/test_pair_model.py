@@ -44,6 +44,15 @@ def test_single_steps_redraw_one_place_by_a_coin(model):
                     assert steps[x * k + y, u * k + v] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("temperature", [2.0, 1.0, 0.3])
+@pytest.mark.parametrize("names", [(3, 2), (2, 4), (4, 4), (1, 3)])
+def test_the_relaxation_time_is_that_of_the_whole_matrix(names, temperature):
+    words = [[f"s{symbol}" for symbol in range(count)] for count in names]
+    pair = PairModel(besag.load(Arbitrary(5), progress=False).joint("s4 [MASK] [MASK]", candidates=words))
+    sizes = np.sort(np.abs(np.linalg.eigvals(pair.single_steps(temperature))))
+    assert pair.relaxation(temperature) == pytest.approx(1 / (1 - sizes[-2]), rel=1e-6)
+
+
 @pytest.mark.parametrize("temperature", [1.0, 0.5])
 def test_real_kernels_move_as_the_matrices_say(model, temperature):
     lm, (_, k), chains = besag.load(model, progress=False), model.shape, 4000

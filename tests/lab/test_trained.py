@@ -12,6 +12,7 @@ import torch
 from besag import lab
 from besag.errors import BesagError
 from besag.lab import trained
+from besag.lab.chains import gibbs, one_way
 from besag.lab.trained import FIRST, MASK, Learnt, train_on
 
 
@@ -44,7 +45,10 @@ def test_answers_that_are_the_truth_are_at_no_distance():
         learnt = Learnt(system, MadeUp(system))
         assert np.allclose(learnt.by_size, 0, atol=1e-12)
         assert np.allclose(learnt.settled(), system.law)
-        assert all(abs(value) < 1e-10 for value in learnt.measures.values())
+        distances = dict(learnt.measures)
+        sweep = one_way(gibbs(system, "systematic"))
+        assert distances.pop("relaxation") == pytest.approx(1 / sweep.eigenvalue_gap)
+        assert all(abs(value) < 1e-10 for value in distances.values())
 
 
 def test_a_grammar_has_contexts_that_never_occur():
@@ -77,6 +81,14 @@ def test_distances_are_their_definitions():
     assert Learnt(system, MadeUp(system, 0.7)).measures["order gap"] < 1e-10
     swept = learnt.settled()
     assert np.allclose(learnt.settled(sweeps=201), swept, atol=1e-6)
+
+
+def test_how_fast_the_learnt_chain_forgets_is_known_in_closed_form_for_two_places():
+    assert trained.sweep_relaxation([np.array([0.9, 0.1])]) == pytest.approx(1)  # nothing is kept of one place
+    law = lab.random_table((3, 3), 1.0, seed=1).law
+    correlation = np.linalg.svd(law / np.sqrt(np.outer(law.sum(1), law.sum(0))), compute_uv=False)[1]
+    sites = [law / law.sum(place, keepdims=True) for place in (0, 1)]
+    assert trained.sweep_relaxation(sites) == pytest.approx(1 / (1 - correlation**2))
 
 
 def test_runs_come_back_in_order_whoever_does_them(monkeypatch):

@@ -4,13 +4,13 @@
 
 q is a joint of the two places on their likeliest tokens, by default Arnold-Gokhale's with contexts weighted by how
 likely they are (uniform weights would measure the dependence of tokens that never occur). All n (n − 1)/2 pairs run
-together. Not to be confused with causal influence, syntax or attention: two places that are both certain given the rest
-have none of it.
+together, of the whole text or of places that somebody names. Not to be confused with causal influence, syntax or
+attention: two places that are both certain given the rest have none of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -27,6 +27,7 @@ from besag.joints import asking, metrics
 from besag.joints.candidates import THROUGH
 from besag.joints.registry import Construction, construction
 from besag.places.places import find
+from besag.places.positions import Position
 from besag.places.reading import read
 from besag.results import data
 from besag.results.grid import Grid
@@ -73,6 +74,7 @@ class DependenceMap(Presented):
     model: str
     dtype: str
     unknown: int = 0  # tokens of the text that the tokenizer does not know
+    among: int | None = None  # tokens of the text that could be asked, where only some of them were
 
     @property
     def pairs(self) -> int:
@@ -132,9 +134,10 @@ def dependence(
     method: str = "ag",
     max_distance: int | None = None,
     outcomes: Literal["text", "all"] = "text",
+    positions: Sequence[Position] | None = None,
     **options: object,
 ) -> DependenceMap:
-    """Mutual information between every two places of a text, or those at most `max_distance` tokens apart.
+    """Mutual information between every two places of a text, or of `positions` alone; at most `max_distance` apart.
 
     `options` are those of the construction `method`; "ag" weighs contexts by their probability unless told otherwise.
     """
@@ -143,9 +146,11 @@ def dependence(
         options.setdefault("weights", "marginal")
     how = construction(method, **options)
     encoded = read(conditionals.vocabulary, text)
-    places = askable(conditionals.vocabulary, encoded)
-    cost(conditionals, text, candidates=candidates, max_distance=max_distance)
-    asked = list(_pairs(conditionals, encoded, max_distance))
+    every, places = _places(conditionals, text, encoded, positions)
+    cost(conditionals, text, candidates=candidates, max_distance=max_distance, positions=positions)
+    asked = list(_pairs(conditionals, encoded, places, max_distance))
+    if not asked:
+        raise BesagError(f"positions={quoted(positions)}: no two of them are at most {max_distance} apart")
     plans = (_plan(conditionals, text, (places[i], places[j]), how, candidates, outcomes) for i, j in asked)
     found = list(engine.run(plans))
     matrix = np.full((len(places), len(places)), np.nan)
@@ -164,20 +169,25 @@ def dependence(
         lost=float(np.mean([one.lost for one in found])),
         details={"joints": len(found), "unfinished": unfinished},
         unknown=encoded.unknown,
+        among=None if positions is None else len(every),
         model=conditionals.name,
         dtype=dtype_name(conditionals.dtype),
     )
 
 
-def cost(conditionals: Conditionals, text: str, *, candidates: int = 20, max_distance: int | None = None) -> Cost:
+def cost(
+    conditionals: Conditionals, text: str, *, candidates: int = 20, max_distance: int | None = None,
+    positions: Sequence[Position] | None = None,
+) -> Cost:  # fmt: skip
     """What a map of this text takes, before anything runs; one that would take very long is refused."""
     right = "a dependence needs at least 2 tokens of each place"
     whole_number(candidates, "candidates", 2, right=right, most=MOST_CANDIDATES)
     encoded = read(conditionals.vocabulary, text)
-    whole = _cost(conditionals, encoded, candidates, max_distance)
+    _, places = _places(conditionals, text, encoded, positions)
+    whole = _cost(conditionals, encoded, places, candidates, max_distance)
     most = MOST_TOKENS[conditionals.device.type]
     if whole.tokens > most:
-        one = _cost(conditionals, encoded, candidates, 1).tokens
+        one = max(1, _cost(conditionals, encoded, places, candidates, 1).tokens)
         raise BesagError(
             f"{quoted(encoded.text)} has {whole.pairs:,} pairs of places, which would run {whole.sequences:,} "
             f"sequences ({whole.tokens:,} tokens; {most:,} is the most on {conditionals.device.type}): say "
@@ -207,12 +217,26 @@ def _plan(
     return _Found(information, (unaries.lost.hidden_a + unaries.lost.hidden_b) / 2, built.status == "ok")
 
 
-def _pairs(conditionals: Conditionals, encoded: Encoded, max_distance: int | None) -> Iterator[tuple[int, int]]:
+def _places(
+    conditionals: Conditionals, text: str, encoded: Encoded, positions: Sequence[Position] | None
+) -> tuple[list[int], list[int]]:
+    """All positions of a text that can be asked, and those of them that are."""
+    every = askable(conditionals.vocabulary, encoded)
+    if positions is None:
+        return every, every
+    named = sorted(find(conditionals.vocabulary, text, positions, needs_context=False).positions)
+    if len(named) < 2 or not {*named} <= {*every}:
+        raise BesagError(f"positions={quoted(positions)}: name two tokens of the text, or more")
+    return every, named
+
+
+def _pairs(
+    conditionals: Conditionals, encoded: Encoded, places: list[int], max_distance: int | None
+) -> Iterator[tuple[int, int]]:
     """Indices of places that are asked together: near enough for the user, and for the model to see both."""
     if max_distance is not None:
         whole_number(max_distance, "max_distance", right="places are at least 1 token apart.")
-    places, limit = askable(conditionals.vocabulary, encoded), conditionals.max_length
-    span = places[-1] - places[0]
+    limit, span = conditionals.max_length, places[-1] - places[0]
     reach = span if max_distance is None else min(max_distance, span)
     sees = span if limit is None else limit - int(encoded.special.sum()) - 1
     if reach > sees:
@@ -223,8 +247,10 @@ def _pairs(conditionals: Conditionals, encoded: Encoded, max_distance: int | Non
     return ((i, j) for j, b in enumerate(places) for i, a in enumerate(places[:j]) if b - a <= reach)
 
 
-def _cost(conditionals: Conditionals, encoded: Encoded, candidates: int, max_distance: int | None) -> Cost:
-    pairs = sum(1 for _ in _pairs(conditionals, encoded, max_distance))
+def _cost(
+    conditionals: Conditionals, encoded: Encoded, places: list[int], candidates: int, max_distance: int | None
+) -> Cost:
+    pairs = sum(1 for _ in _pairs(conditionals, encoded, places, max_distance))
     sequences = pairs * (1 + 2 * THROUGH + 2 * candidates)
     length = min(len(encoded.ids), conditionals.max_length or len(encoded.ids))
     return Cost(pairs, sequences, sequences * length)

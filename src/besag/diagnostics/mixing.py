@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from besag.arrays import Floats, Ints
+from besag.arrays import Bools, Floats, Ints
 from besag.checks import array, checked, is_number
 from besag.errors import BesagError, quoted, require
 from besag.results import data
@@ -302,16 +302,20 @@ def exact_hitting(transition: ArrayLike, states: ArrayLike) -> Floats:
         raise BesagError(f"states={quoted(states)}: give numbers of states, from 0 to {len(matrix) - 1}")
     inside = np.zeros(len(matrix), bool)
     inside[wanted.astype(int)] = True
-    reaches = inside.copy()  # states from which the set can be reached at all
-    for _ in range(len(matrix)):
-        reaches |= (matrix[:, reaches] > 0).any(1)
-    lost = ~reaches
-    for _ in range(len(matrix)):  # … and those that may fall where it cannot be
-        lost |= ~inside & (matrix[:, lost] > 0).any(1)
+    moves = matrix > 0
+    lost = ~_led(moves, inside, np.ones_like(inside))  # from which the set can not be reached at all
+    lost = _led(moves, lost, ~inside)  # … and those that may fall where it cannot be
     walks = ~inside & ~lost
     steps = np.where(lost, np.inf, 0.0)
     steps[walks] = np.linalg.solve(np.eye(int(walks.sum())) - matrix[np.ix_(walks, walks)], np.ones(int(walks.sum())))
     return steps
+
+
+def _led(moves: Bools, states: Bools, through: Bools) -> Bools:
+    """(N,) these states, and all among `through` from which moves lead to them."""
+    while (wider := states | (through & moves[:, states].any(1))).sum() > states.sum():
+        states = wider
+    return states
 
 
 def _stochastic(transition: ArrayLike) -> Floats:

@@ -64,10 +64,8 @@ def dependence(found: DependenceMap, ax: Axes | None) -> Axes:
     lower = np.where(np.tri(n, k=-1, dtype=bool), found.matrix, np.nan)  # (n, n)
     most = float(np.nanmax(found.matrix))
     image = ax.imshow(lower[1:, :-1], cmap=COLOURS, vmin=0.0, vmax=max(most, 1e-3), aspect="equal")
-    for i in range(1, n):  # a quiet grid of the cells that exist
-        near = i if found.max_distance is None else min(i, found.max_distance)
-        for j in range(i - near, i):
-            ax.add_patch(_frame(j, i - 1))
+    for i, j in np.argwhere(np.isfinite(lower)).tolist():  # a quiet grid of the cells that exist
+        ax.add_patch(_frame(j, i - 1))
     for pair in found.top(NOTED if n <= 24 else 0):
         i, j = found.positions.index(pair.b), found.positions.index(pair.a)
         ink = "white" if pair.mutual_information > 0.55 * most else "0.2"

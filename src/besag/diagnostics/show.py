@@ -73,12 +73,13 @@ def dependence_dict(found: DependenceMap) -> dict[str, Any]:
 
 
 def dependence_facts(found: DependenceMap) -> list[str]:
+    some = "" if found.among is None else f" among {len(found.tokens)} of {found.among} tokens"
     near = "" if found.max_distance is None else f" at most {found.max_distance} apart"
     unfinished = found.details["unfinished"]
     return [
         *([f"{unfinished:,} of {counted(found.pairs, 'joint')} {found.status.upper()}"] if unfinished else []),
         *unseen(found.unknown),
-        f"mutual information in nats given the rest of the text, {counted(found.pairs, 'pair')}{near}",
+        f"mutual information in nats given the rest of the text, {counted(found.pairs, 'pair')}{some}{near}",
         f"{found.method} on {found.candidates} candidates a place, which leave out {found.lost:.1%} of the mass",
         found.model,
         found.dtype,

@@ -15,6 +15,7 @@ minutes on two cores; with it sizes and repetitions grow, and the sentence stays
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from abc import ABC, abstractmethod
 from typing import Annotated, Any, ClassVar
 
@@ -47,7 +48,8 @@ class Experiment(Named, ABC):
 
     def command(self, full: bool = False) -> str:
         """What a user would type to get this again."""
-        chosen = [f"--set {name}={written(value)}" for name, value in self.unusual.items() if name != "seed"]
+        said = [f"{name}={written(value)}" for name, value in self.unusual.items() if name != "seed"]
+        chosen = [f"--set {shlex.quote(one)}" for one in said]
         seed = [f"--seed {self.seed}"] if self.seed else []
         return " ".join(["besag lab run", self.name, *chosen, *seed, *(["--full"] if full else [])])
 

@@ -90,7 +90,8 @@ class PairModel:
         m, k = self.shape
         if m * k > MOST_STATES:
             raise BesagError(
-                f"{m} × {k} candidates make {m * k:,} states, and at most {MOST_STATES:,} are written down"
+                f"{m} × {k} candidates make {m * k:,} states, and at most {MOST_STATES:,} are written down: 64 of each "
+                "are the largest that work"
             )
         a, b, _, _ = self.tempered(temperature)
         steps = np.zeros((m, k, m, k))
@@ -103,3 +104,14 @@ class PairModel:
         """(m, k) what a step of `block_gibbs` draws both places from, one after the other in either order."""
         a, b, hidden_a, hidden_b = self.tempered(temperature)
         return np.asarray((hidden_a[:, None] * b + hidden_b * a) / 2)
+
+    def relaxation(self, temperature: float = 1.0) -> float:
+        """Steps of `gibbs` after which what it began with fades by e, in the end: 1/(1 − |λ₂|).
+
+        A step is the mean of two idempotents, "draw a" and "draw b", so its eigenvalues are (1 ± √μ)/2, with μ those of
+        both in turn: of the small matrix from one token of a to the next, through b.
+        """
+        a, b, _, _ = self.tempered(temperature)
+        through = np.sort_complex(np.linalg.eigvals(b @ a.T))[::-1]  # (m,) μ, the largest is 1
+        second = float(np.abs(1 + np.sqrt(through[1:].astype(complex))).max(initial=1.0)) / 2
+        return 1 / (1 - second) if second < 1 else float("inf")

@@ -7,6 +7,7 @@ over all contexts, so that no distance here is an estimate; only the training is
     by_size     for k hidden places: E_x E_K mean_{i ∈ K} KL(p(x_i | x_−K) ‖ q(x_i | x_−K)), nats a token
     settled     what Gibbs sampling with q(x_i | x_−i) makes of the truth after many sweeps
     order gap   TV between what left-to-right and right-to-left sweeps settle to: 0 for conditionals of one joint
+    relaxation  sweeps until what the chain began with fades by e, in the end: 1/(1 − |λ₂|); of small systems alone
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ SIZES = {
     "initializer_range": 0.15,  # so narrow a network hardly begins to learn from the usual 0.02
 }  # fmt: skip
 SWEEPS = 200
+WHOLE = 2**10  # states of a system whose sweep is written down as a matrix
 PROCESSES = 8  # that train at once, at most: each holds a few hundred megabytes
 
 
@@ -122,12 +124,24 @@ class Learnt:
     def measures(self) -> dict[str, float]:
         """The distances that an experiment tells."""
         forth, back = self.settled(), self.settled(reversed(range(self.system.places)))
+        small = self.system.size <= WHOLE
         return {
             "one hidden": float(self.by_size[0]),
             "any number hidden": float(self.by_size.mean()),
             "Gibbs law": total_variation(forth, self.system.law),
             "order gap": total_variation(forth, back),
+            **({"relaxation": sweep_relaxation(self.single_sites)} if small else {}),
         }
+
+
+def sweep_relaxation(single_sites: Sequence[Floats]) -> float:
+    """1/(1 − |λ₂|) of the sweep that draws each place in turn from q(x_i | x_−i), given at every x."""
+    size = single_sites[0].size
+    laws = np.eye(size).reshape(size, *single_sites[0].shape)  # a row for each start
+    for place, answer in enumerate(single_sites):
+        laws = laws.sum(place + 1, keepdims=True) * answer
+    second = float(np.sort(np.abs(np.linalg.eigvals(laws.reshape(size, size))))[-2])
+    return 1 / (1 - second) if second < 1 else float("inf")
 
 
 def total_variation(one: ArrayLike, other: ArrayLike) -> float:

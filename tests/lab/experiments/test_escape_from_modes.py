@@ -1,16 +1,17 @@
-"""Escape from modes: intervals, modes and the experiment on few candidates of the embedded model."""
+"""Escape from modes: intervals, modes, and the experiment on few candidates, of the embedded model and a tiny one."""
 
 import math
 
 import numpy as np
 import pytest
+from tests import networks
 from tests.laws import Arbitrary
 
 import besag
 from besag.errors import BesagError
 from besag.lab.experiment import experiment
 from besag.lab.experiments import escape_from_modes
-from besag.lab.experiments.escape_from_modes import escape, rate_interval, two_modes_of
+from besag.lab.experiments.escape_from_modes import NEAR, around, brief, escape, rate_interval, two_modes_of
 from besag.lab.pair_model import PairModel
 
 
@@ -51,22 +52,57 @@ def test_chains_take_as_long_as_the_matrix_says(joint):
     assert seen.low < exact < seen.high
 
 
-def test_a_mode_of_the_embedded_model_is_left_by_both_places_at_once(monkeypatch):
-    monkeypatch.setattr(escape_from_modes, "TEMPERATURES", (0.5, 1.0))
-    monkeypatch.setattr(escape_from_modes, "CHAINS", 10)
-    monkeypatch.setattr(escape_from_modes, "STEPS", 30)
-    monkeypatch.setattr(escape_from_modes, "MAPPED", 2)
+@pytest.fixture
+def small(monkeypatch):
+    """Fewer temperatures, chains and candidates: seconds."""
+    for name, value in {"TEMPERATURES": (0.5, 1.0), "CHAINS": 10, "STEPS": 30, "MAPPED": 2}.items():
+        monkeypatch.setattr(escape_from_modes, name, value)
+
+
+def test_a_mode_of_the_embedded_model_is_left_by_both_places_at_once(small, monkeypatch):
     monkeypatch.setattr(escape_from_modes, "SHORT", 0)
     monkeypatch.setattr(escape_from_modes, "NEAR", 1)
     found = experiment("escape_from_modes", candidates=6).run()
-    modes, passes, dependence = found.tables.values()
+    modes, passes, mixing, dependence = found.tables.values()
     assert [row["mode"] for row in modes] == ["A", "B"]
     assert all(row["block_gibbs"] < row["gibbs"] for row in passes if row["temperature"] == 0.5)
+    cold, warm = (row["gibbs"] for row in mixing)
+    assert cold > warm > 2
     assert found.claims["one place at a time, it takes longer the colder it is, below temperature 1"]
     assert len(dependence) == 5
     pytest.importorskip("matplotlib")
     for figure in found.figures:
         assert "<svg" in found.svg(figure)
+
+
+def test_a_long_text_is_mapped_around_its_masks_alone(small, tmp_path):
+    networks.tiny("bert").save_pretrained(tmp_path)
+    networks.vocabulary("bert").tokenizer.save_pretrained(tmp_path)
+    text = " ".join(["the cat"] * 5 + ["[MASK] [MASK]"] + ["a man"] * 5)
+    ids = networks.vocabulary("bert").encode([text])[0].ids
+    first = int(np.flatnonzero(ids == networks.vocabulary("bert").mask_id)[0])
+    found = experiment("escape_from_modes", model=str(tmp_path), text=text, candidates=5).run()
+    assert found.arrays["mapped"].tolist() == list(range(first - 2, first + 4))  # both masks, and two on either side
+    assert found.arrays["dependence"].shape == (6, 6)
+    assert any(f"the map is of 6 of {len(ids) - 2} tokens" in note for note in found.notes)
+    assert len(list(found.tables.values())[3]) == 5
+    assert f"--set 'text={text}'" in found.command
+    assert all(row["text"].startswith("…") and row["text"].endswith("…") for row in found.tables["modes"])
+
+
+def test_the_places_around_masks_are_the_nearest_shown_ones():
+    lm = besag.load(Arbitrary(6), progress=False)
+    text = "s0 s1 s2 s3 s4 s5 s0 s1"
+    assert NEAR == 2
+    assert around(lm, text, (3, 4)) == [1, 2, 3, 4, 5, 6]
+    assert around(lm, text, (0, 7)) == [0, 1, 2, 5, 6, 7]
+    assert around(lm, text, (2, 4)) == [0, 1, 2, 3, 4, 5, 6]  # of 4 the two before it are 3 and 1, which are there
+
+
+def test_long_texts_are_told_by_what_differs():
+    assert brief(["a b.", "c d."]) == ["a b.", "c d."]
+    long = ["x" * 50 + f" {middle} " + "y" * 50 for middle in ("one", "two")]
+    assert brief(long) == [f"…{'x' * 15} {middle} {'y' * 15}…" for middle in ("one", "two")]
 
 
 def test_two_masks_are_needed():

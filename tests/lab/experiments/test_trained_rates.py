@@ -54,3 +54,25 @@ def test_laws_are_held_against_uniform_masks(monkeypatch):
     plt.close(found.plot().figure)
     distance["span"] = 0.01
     assert not experiment("trained_laws").run().holds
+
+
+def test_dependence_is_held_against_the_true_chain(monkeypatch):
+    def learnt(slower):
+        def train_on(system, masking, sequences, steps, seed):
+            coupling = float(system.couplings[0])
+            noise = 1 + 0.01 * np.random.default_rng(seed).normal()
+            far = {"one hidden": 0.01, "order gap": 0.01, "Gibbs law": 0.1 * coupling, "relaxation": slower(coupling)}
+            return SimpleNamespace(measures={name: noise * value for name, value in far.items()})
+
+        return train_on
+
+    monkeypatch.setattr(trained, "train_on", learnt(lambda coupling: 10 * coupling))
+    found = experiment("trained_dependence").run()
+    assert found.holds
+    [_, sweeps] = found.tables.values()
+    assert [row["truth"] for row in sweeps] == sorted(row["truth"] for row in sweeps)
+    assert sweeps[0]["300 sequences, 1/6 hidden"] == pytest.approx(2, rel=0.05)
+    for figure in found.figures:
+        plt.close(found.plot(figure=figure).figure)
+    monkeypatch.setattr(trained, "train_on", learnt(lambda coupling: 5 - coupling))
+    assert not experiment("trained_dependence").run().holds

@@ -66,6 +66,30 @@ def test_local_conditionals_need_no_enumeration(name):
     assert wide.local(np.ones((3, 400), dtype=int), 21).shape == (3, 2)
 
 
+@pytest.mark.parametrize("name", ["both", "potts"])
+def test_blocks_need_no_enumeration_but_their_own(name):
+    family = FAMILIES[name]
+    for hidden in ([0], [0, 1], [0, 2], list(range(family.places))):
+        found = family.block(family.states, reversed(hidden))
+        own = found[(np.arange(len(found)), *family.states[:, hidden].T)]
+        assert np.allclose(own, family.conditional(hidden).ravel())
+        assert np.allclose(found.reshape(len(found), -1).sum(1), 1)
+
+
+def test_a_block_of_many_spins_is_the_one_of_the_definition():
+    wide, hidden = lab.ising(lab.grid(20, 20), 0.4, 0.1), [0, 1, 20, 399]
+    state = np.random.default_rng(0).integers(0, 2, (1, 400))
+    found = wide.block(state, hidden)[0]
+    fillings = np.repeat(state, 16, 0)
+    fillings[:, hidden] = list(np.ndindex(2, 2, 2, 2))
+    spin = 2 * fillings - 1
+    energy = sum(0.4 * spin[:, one] * spin[:, other] for one, other in wide.graph.edges) + 0.1 * spin.sum(1)
+    weight = np.exp(energy - energy.max())
+    assert np.allclose(found.ravel(), weight / weight.sum())
+    with pytest.raises(BesagError, match="16 places of 2 symbols are the largest"):
+        wide.block(state, range(17))
+
+
 def test_every_verb_runs_on_a_system():
     lm = besag.load(lab.table(lab.random_table((3, 3)).law, symbols=["a", "b", "c"]).conditionals())
     assert float(lm.score("a b", method="chain").total) == pytest.approx(np.log(lab.random_table((3, 3)).law[0, 1]))

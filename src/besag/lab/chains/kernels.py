@@ -23,7 +23,7 @@ import numpy as np
 from besag.arrays import Floats, Ints
 from besag.checks import checked, number, whole_number
 from besag.errors import BesagError, quoted
-from besag.lab.chains.transition import Dense, Product, Transition, refuse_dense
+from besag.lab.chains.transition import MOST_DENSE, Dense, Product, Transition, refuse_dense
 from besag.lab.learning.masks import Masks, checked_masks, uniform_masks
 from besag.lab.systems.system import law_of
 
@@ -237,7 +237,11 @@ def tempering(
     number(energy_temperature, "energy_temperature", *TEMPERATURES)
     if number(hottest, "hottest", *TEMPERATURES) <= energy_temperature:
         raise BesagError(f"hottest={hottest:g}: the ladder climbs from energy_temperature={energy_temperature:g}")
-    refuse_dense(table.size**rungs, f"a ladder of {rungs} on {table.size:,} states")
+    if table.size**rungs > MOST_DENSE:
+        raise BesagError(
+            f"a ladder of {rungs} on {table.size:,} states has {table.size**rungs:,} of them together, and a matrix is "
+            f"written down up to {MOST_DENSE:,}: {int(MOST_DENSE ** (1 / rungs) + 1e-9)} states are the most that work"
+        )
     hot = energy_temperature * (hottest / energy_temperature) ** (np.arange(rungs) / (rungs - 1))
     targets = [tempered(table, energy, float(one)) for one in hot]
     sets = _moves(table.ndim, move, size)

@@ -124,7 +124,7 @@ def refuse_dense(size: int, name: str) -> None:
     if size > MOST_DENSE:
         raise BesagError(
             f"{name} has {size:,} states, and a matrix of them is written down up to {MOST_DENSE:,}: 12 places of two "
-            "symbols, 7 of three. `gap` asks for no matrix"
+            "symbols, 7 of three. `spectrum` of single sites and blocks asks for none"
         )
 
 

@@ -2,13 +2,15 @@
 
 A sentence with two masks has likely pairs that share no token: modes. The model is asked once for both conditionals
 over candidates; on these tables the chain of `gibbs` is a known matrix, so the expected passes from one mode to the
-other are exact, at any temperature; `block_gibbs` draws both places in two passes. Then the kernels themselves run,
-from both modes, and are held to it.
+other are exact, at any temperature, and so is how fast the chain forgets where it began; `block_gibbs` draws both
+places in two passes, whatever stood there. Then the kernels themselves run, from both modes, and are held to it. Which
+places depend on each other is mapped, of a long text around the masks alone.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -22,8 +24,9 @@ from besag.errors import BesagError, quoted
 from besag.joints.pair import PairJoint
 from besag.lab.experiment import Drawing, Experiment, Finding, register
 from besag.lab.pair_model import PairModel
-from besag.lab.pictures import dressed, style
+from besag.lab.pictures import curves, dressed, style
 from besag.language_model import LanguageModel, load
+from besag.places.reading import read, text_places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,10 +36,12 @@ TEMPERATURES = (0.5, 0.6, 0.8, 1.0, 1.4, 2.0)
 STEPS = 250  # that a chain is followed
 CHAINS = 48
 PASSES = {"gibbs": 1, "block_gibbs": 2}  # a step
+LABELS = {"gibbs": "one place at a time", "block_gibbs": "both places"}
 NORMAL = 1.959964  # of an interval of 95%
 MAPPED = 8  # candidates of a place in the map of dependence
-SHORT, NEAR = 12, 2  # tokens of a text of which all pairs are mapped; else those at most so far apart
+SHORT, NEAR = 12, 2  # tokens of a text that is mapped whole; else the masks with so many shown places on each side
 STRONGEST = 5  # pairs of it that are listed
+BRIEF, AROUND = 60, 16  # characters of a text that is told whole; else so many on each side of where modes differ
 
 
 class Modes(NamedTuple):
@@ -76,36 +81,40 @@ class EscapeFromModes(Experiment):
             raise BesagError(f"text={quoted(self.text)}: two masks are needed, and here are {len(joint)}")
         pair, modes = PairModel(joint), two_modes_of(joint)
         texts = [_written(joint, mode) for mode in modes]
+        told = brief(texts)
         chains, steps = (CHAINS * 4, STEPS * 4) if full else (CHAINS, STEPS)
         rows = [self._row(pair, modes, way, temperature, chains, steps)
                 for way in (0, 1) for temperature in TEMPERATURES]  # fmt: skip
-        near = None if len(joint.places.ids) <= SHORT else NEAR
-        mapped = lm.dependence(texts[0], candidates=MAPPED, max_distance=near)
+        mixing = [_mixing(pair, temperature) for temperature in TEMPERATURES]
+        near = None if len(joint.places.encoded.ids) <= SHORT else around(lm, texts[0], joint.places.positions)
+        mapped = lm.dependence(texts[0], candidates=MAPPED, positions=near)
         barrier = _barrier(rows[: len(TEMPERATURES)])
         tables = {
             "modes": [{"mode": name, "text": text, "probability": float(np.exp(joint.matrix()[mode]))}
-                      for name, text, mode in zip("AB", texts, modes, strict=True)],
+                      for name, text, mode in zip("AB", told, modes, strict=True)],
             "passes from one mode to the other": rows,
-            f"which places of {texts[0]!r} depend most on each other": [
+            "passes until a chain forgets where it began (relaxation time)": mixing,
+            f"which places of {told[0]!r} depend most on each other": [
                 {"a": one.token_a, "b": one.token_b, "mutual information (nats)": one.mutual_information}
                 for one in mapped.top(STRONGEST)
             ],
         }  # fmt: skip
         return Finding(
-            _shown(texts, rows, barrier),
-            _claims(rows),
+            _shown(told, rows, barrier),
+            _claims(rows, mixing),
             tables,
-            {"temperature": np.array(TEMPERATURES), "dependence": mapped.matrix},
-            _figures(rows, texts, mapped),
+            {"temperature": np.array(TEMPERATURES), "dependence": mapped.matrix, "mapped": np.array(mapped.positions),
+             "relaxation": np.array([row["gibbs"] for row in mixing])},
+            _figures(rows, mixing, told, mapped),
             [
                 f"over {self.candidates} candidates of each place, which hold {1 - joint.lost.hidden_a:.0%} and "
                 f"{1 - joint.lost.hidden_b:.0%} of the mass; conditionals are renormalised over them",
                 f"seen: {chains} chains from each mode, {steps} steps each; intervals of 95%, for a constant rate",
                 "temperature divides the logits of every answer: that is not the temperature of a joint",
-                f"{lm.name}: {_mixes(pair)}",
+                f"model: {lm.name}",
                 _strongest(mapped, joint),
             ],
-        )
+        )  # fmt: skip
 
     def _row(
         self, pair: PairModel, modes: Modes, way: int, temperature: float, chains: int, steps: int
@@ -137,6 +146,28 @@ def two_modes_of(joint: PairJoint) -> Modes:
     log_q[:, joint.unaries.ids_b == same_a] = -np.inf
     second = np.unravel_index(log_q.argmax(), log_q.shape)
     return Modes((int(first[0]), int(first[1])), (int(second[0]), int(second[1])))
+
+
+def around(lm: LanguageModel, text: str, masked: Sequence[int]) -> list[int]:
+    """The places that were masked, and the shown ones nearest to each of them on either side."""
+    vocabulary = lm.engine.conditionals.vocabulary
+    shown = [place for place in text_places(vocabulary, read(vocabulary, text)) if place not in masked]
+    before = [[place for place in shown if place < mask][-NEAR:] for mask in masked]
+    after = [[place for place in shown if place > mask][:NEAR] for mask in masked]
+    return sorted({*masked, *(place for side in (*before, *after) for place in side)})
+
+
+def brief(texts: Sequence[str]) -> list[str]:
+    """Texts that differ in the middle: whole where they are short, else what is around the difference."""
+    if max(map(len, texts)) <= BRIEF:
+        return list(texts)
+    start, end = (max(0, _alike(*some) - AROUND) for some in (texts, [text[::-1] for text in texts]))
+    return [f"{'…' * (start > 0)}{text[start : len(text) - end]}{'…' * (end > 0)}" for text in texts]
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two texts begin with together."""
+    return next((at for at, pair in enumerate(zip(one, other, strict=False)) if len({*pair}) > 1), len(one))
 
 
 def escape(
@@ -187,8 +218,9 @@ def _covered(rows: list[dict[str, Any]]) -> Floats:
                      for row in rows])  # fmt: skip
 
 
-def _claims(rows: list[dict[str, Any]]) -> dict[str, bool]:
+def _claims(rows: list[dict[str, Any]], mixing: list[dict[str, Any]]) -> dict[str, bool]:
     single, both = (np.array([row[kernel] for row in rows]).reshape(2, -1) for kernel in PASSES)
+    forgets = np.array([row["gibbs"] for row in mixing])
     cool, cold = (np.array(TEMPERATURES) <= most for most in (1.0, 0.8))
     return {
         "the kernels do what the tables say: four of five intervals hold the exact passes": bool(
@@ -196,6 +228,9 @@ def _claims(rows: list[dict[str, Any]]) -> dict[str, bool]:
         ),
         "one place at a time, it takes longer the colder it is, below temperature 1": bool(
             (np.diff(single[:, cool], axis=1) < 0).all()
+        ),
+        "one place at a time, it forgets where it began the later the colder it is, below temperature 1": bool(
+            (np.diff(forgets[cool]) < 0).all()
         ),
         "both places at once take fewer passes wherever it is cold (0.8 and less)": bool(
             (both[:, cold] < single[:, cold]).all()
@@ -205,8 +240,13 @@ def _claims(rows: list[dict[str, Any]]) -> dict[str, bool]:
 
 def _strongest(mapped: DependenceMap, joint: PairJoint) -> str:
     first = mapped.top(1)[0]
-    there = {first.a, first.b} == {*joint.places.positions}
-    return f"the two places are {'those' if there else 'not those'} of the text that depend most on each other"
+    there = "those" if {first.a, first.b} == {*joint.places.positions} else "not those"
+    if mapped.among is None:
+        return f"the two places are {there} of the text that depend most on each other"
+    return (
+        f"the map is of {len(mapped.tokens)} of {mapped.among} tokens, the masked places and the {NEAR} shown ones "
+        f"nearest on each side of them; the two are {there} among them that depend most on each other"
+    )
 
 
 def _shown(texts: list[str], rows: list[dict[str, Any]], barrier: float) -> str:
@@ -219,17 +259,19 @@ def _shown(texts: list[str], rows: list[dict[str, Any]], barrier: float) -> str:
     )
 
 
-def _mixes(pair: PairModel) -> str:
-    sizes = np.sort(np.abs(np.linalg.eigvals(pair.single_steps())))
-    return f"relaxation time of single steps at temperature 1, {1 / (1 - min(sizes[-2], 1 - 1e-12)):,.0f} passes"
+def _mixing(pair: PairModel, temperature: float) -> dict[str, Any]:
+    """Passes until what a chain began with fades by e; `block_gibbs` draws anew, whatever stood there."""
+    return {"temperature": temperature, "gibbs": pair.relaxation(temperature), "block_gibbs": PASSES["block_gibbs"]}
 
 
-def _figures(rows: list[dict[str, Any]], texts: list[str], mapped: DependenceMap) -> dict[str, Drawing]:
+def _figures(
+    rows: list[dict[str, Any]], mixing: list[dict[str, Any]], texts: list[str], mapped: DependenceMap
+) -> dict[str, Drawing]:
     def passes(ax: Axes) -> None:
         for number, (way, kernel) in enumerate((way, kernel) for kernel in PASSES for way in ("A → B", "B → A")):
             some = [row for row in rows if row["way"] == way]
             x, looks = [row["temperature"] for row in some], style(number)
-            label = f"{way}, {'one place' if kernel == 'gibbs' else 'both places'}"
+            label = f"{way}, {LABELS[kernel]}"
             ax.plot(x, [row[kernel] for row in some], label=label, linewidth=1.6, color=looks["color"],
                     linestyle=looks["linestyle"])  # fmt: skip
             seen = [row for row in some if math.isfinite(row[f"{kernel}, seen"])]
@@ -240,9 +282,18 @@ def _figures(rows: list[dict[str, Any]], texts: list[str], mapped: DependenceMap
         dressed(ax, "temperature", "passes to the other mode", yscale="log")
         ax.set_xticks(TEMPERATURES, [f"{temperature:g}" for temperature in TEMPERATURES])
 
+    def forgets(ax: Axes) -> None:
+        named = {label: [row[kernel] for row in mixing] for kernel, label in LABELS.items()}
+        curves(ax, TEMPERATURES, named, "temperature", "passes to forget, 1/(1 − |λ₂|)", yscale="log")
+        ax.set_xticks(TEMPERATURES, [f"{temperature:g}" for temperature in TEMPERATURES])
+
+    part = "" if mapped.among is None else f", {len(mapped.tokens)} of {mapped.among} tokens"
     return {
         "passes": Drawing(f"A = {texts[0]!r}, B = {texts[1]!r}: exact (lines) and seen (points, 95%).", passes),
+        "mixing": Drawing(
+            "Relaxation time against temperature: how long a chain on the two places keeps what it began with.", forgets
+        ),
         "dependence": Drawing(
-            f"Mutual information of the places of {texts[0]!r}, given the rest.", mapped.plot, (6, 5)
+            f"Mutual information of the places of {texts[0]!r}{part}, given the rest.", mapped.plot, (6, 5)
         ),
     }

@@ -107,7 +107,8 @@ def _drawing(found: Cells, named: str) -> Any:
             half = high - middle
             where = np.arange(len(RATES)) + 0.08 * (number - 1)
             look = style(number)
-            ax.errorbar(where, middle, np.minimum(half, 0.9 * middle), capsize=3, label=called, markersize=5, **look)
+            arms = np.minimum(half, 0.9 * middle), half  # on a logarithmic scale nothing reaches 0
+            ax.errorbar(where, middle, arms, capsize=3, label=called, markersize=5, **look)
         dressed(ax, "share of places hidden in training", UNITS[named], yscale="log")
         ax.set_xticks(range(len(RATES)), list(RATES))
 

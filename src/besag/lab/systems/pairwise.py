@@ -4,12 +4,12 @@
     Potts    symbols 0 … V−1;   a(x, y) = 1[x = y],   f(x) = (1[x = 1], …, 1[x = V−1])
 
 θ is what one says it is: the couplings, the fields, both, or one coupling that all edges share. `local` answers for
-one place from its neighbours alone, at any size.
+one place from its neighbours alone, `block` for several, at any size: what is enumerated are fillings of the block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Literal, Self
 
@@ -22,7 +22,7 @@ from besag.conditionals.ising import Ising
 from besag.conditionals.table import Exact
 from besag.errors import BesagError, quoted
 from besag.lab.systems.graphs import Graph
-from besag.lab.systems.system import Family
+from besag.lab.systems.system import Family, all_states, refuse_large, subset
 
 Parameters = Literal["couplings", "fields", "both", "coupling"]
 SPINS = np.array([[1.0, -1.0], [-1.0, 1.0]])
@@ -113,10 +113,33 @@ class Pairwise(Family):
     def local(self, states: ArrayLike, place: int) -> Floats:
         """p(x_i | x_−i) of every symbol at one place, for sequences (C, N): (C, V). Works at any size."""
         given = np.atleast_2d(np.asarray(states, dtype=np.int64))
-        near, coupling = self._neighbours[whole_number(place, "place", least=0, most=self.places - 1)]
-        energy = self.features @ self.fields[place] + np.einsum("cnv,n->cv", self.agreement[given[:, near]], coupling)
-        weight = np.exp(energy - energy.max(1, keepdims=True))
-        return np.asarray(weight / weight.sum(1, keepdims=True))
+        return _normalised(self._felt(given, whole_number(place, "place", least=0, most=self.places - 1), ()))
+
+    def block(self, states: ArrayLike, hidden: Iterable[int]) -> Floats:
+        """p(x_K | x_−K) of every filling of K, for sequences (C, N): (C, V, …, V), an axis a hidden place, ascending.
+
+        Works at any size: V^|K| fillings are enumerated, and what stands around the block is a field on it.
+        """
+        inside = subset(hidden, self.places, "hidden")
+        shape = (len(self.agreement),) * len(inside)
+        refuse_large(shape, f"a block of {len(inside)} places")
+        fillings = all_states(shape)  # (B, k)
+        given = np.atleast_2d(np.asarray(states, dtype=np.int64))
+        energy = np.zeros((len(given), len(fillings)))
+        for at, place in enumerate(inside):
+            energy += self._felt(given, place, inside)[:, fillings[:, at]]
+        for (one, other), coupling in zip(self.graph.edges, self.couplings, strict=True):
+            if one in inside and other in inside:
+                first, second = (fillings[:, inside.index(end)] for end in (one, other))
+                energy += coupling * self.agreement[first, second]
+        return _normalised(energy).reshape(len(given), *shape)
+
+    def _felt(self, given: Ints, place: int, hidden: Sequence[int]) -> Floats:
+        """(C, V) what its field and those neighbours that are not hidden add to the log-weight of each symbol there."""
+        near, coupling = self._neighbours[place]
+        shown = ~np.isin(near, hidden)
+        around = np.einsum("cnv,n->cv", self.agreement[given[:, near[shown]]], coupling[shown])
+        return np.asarray(self.features @ self.fields[place] + around)
 
     def conditionals(self) -> Exact:
         if self.agreement is not SPINS:
@@ -204,6 +227,12 @@ def _pairwise(
     if chosen == "coupling" and len(set(couplings.tolist())) > 1:
         raise BesagError(f"coupling={quoted(coupling)}: all edges share one, if that is the parameter")
     return Pairwise(graph, couplings, fields, agreement, features, chosen, name)
+
+
+def _normalised(energy: Floats) -> Floats:
+    """(C, B) probabilities, row by row."""
+    weight = np.exp(energy - energy.max(1, keepdims=True))
+    return np.asarray(weight / weight.sum(1, keepdims=True))
 
 
 def _spread(given: object, count: int, name: str) -> Floats:
