@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -76,13 +75,18 @@ def test_sigterm_under_load_answers_what_was_accepted(folder):
         assert process.wait(30) == 143
 
 
-def test_a_port_that_is_taken_is_said():
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        with pytest.raises(BesagError, match=f"port={port} of 127.0.0.1 cannot be had"):
-            listening("127.0.0.1", port)
+@pytest.mark.parametrize("command", ["serve", "explore"])
+def test_a_port_that_is_taken_is_told_before_a_model_is_loaded(monkeypatch, command):
+    loaded: list[object] = []
+    monkeypatch.setattr(besag, "load", lambda *args, **options: loaded.append(args))
+    with listening("127.0.0.1", 0) as other:
+        port = str(other.getsockname()[1])
+        result = CliRunner().invoke(app, [command, "--port", port])
+    assert (result.exit_code, loaded) == (2, [])
+    assert f"--port {port} of 127.0.0.1 cannot be had (Address already in use): give another" in result.stderr
+
+
+def test_an_address_that_is_none_is_said():
     with pytest.raises(BesagError, match="is no address"):
         listening("no such host", 0)
 
