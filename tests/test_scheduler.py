@@ -12,7 +12,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.laws import Arbitrary, Counting
+from tests.laws import Arbitrary, Counting, Held
 from tests.networks import tiny, vocabulary
 
 import besag
@@ -103,19 +103,6 @@ def test_every_plan_has_the_numbers_of_run_whatever_else_is_submitted(wanted, th
             [expected] = alone.run([asks(seed, length=1 + seed % 4)])
             assert future.result() == expected
     assert scheduler.waiting == 0
-
-
-class Held(Arbitrary):
-    """Answers once it is let go."""
-
-    def __init__(self):
-        super().__init__()
-        self.asked, self.go = threading.Event(), threading.Event()
-
-    def rows(self, questions):
-        self.asked.set()
-        assert self.go.wait(60)
-        return super().rows(questions)
 
 
 def test_requests_of_all_callers_fill_the_same_batches(scheduler):

@@ -8,7 +8,7 @@ import time
 
 import httpx
 import pytest
-from tests.laws import Arbitrary
+from tests.laws import Arbitrary, Held
 from tests.service.serving import asked, bert, desk, emptied, served
 
 import besag
@@ -21,18 +21,6 @@ from besag.service.shelf import Shelf
 
 TEXT = "the cat sat on the mat"
 KEY = "a key of the lab, long enough"
-
-
-class Held(Arbitrary):
-    """Answers once it is let go."""
-
-    def __init__(self):
-        super().__init__()
-        self.go = threading.Event()
-
-    def rows(self, questions):
-        assert self.go.wait(30)
-        return super().rows(questions)
 
 
 def held(queue_tokens: int = 2**20) -> tuple[Held, Desk]:
@@ -135,7 +123,7 @@ def test_a_full_queue_is_a_429_with_retry_after_and_what_was_accepted_is_answere
 def test_a_deadline_is_a_504():
     law, one = held()
     with served(one) as address:
-        threading.Timer(0.5, law.go.set).start()
+        threading.Thread(target=lambda: law.asked.wait(30) and not time.sleep(0.3) and law.go.set()).start()
         answer = httpx.post(f"{address}/score", json={"texts": "s0 s1"}, headers={"Besag-Deadline": "0.1"}, timeout=20)
         assert (answer.status_code, answer.json()["error"]["type"]) == (504, "Late")
         assert httpx.post(f"{address}/score", json={"texts": "s0 s1"}, timeout=20).status_code == 200

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 import besag
 from besag.cli import app
 from besag.errors import BesagError
-from besag.service.run import listening
+from besag.service.run import listening, tidy
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
@@ -111,6 +111,29 @@ def test_without_the_extra_it_is_named(monkeypatch):
     result = CliRunner().invoke(app, ["serve"])
     assert result.exit_code == 2
     assert "pip install 'besag[serve]'" in result.stderr
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's allocator")
+def test_what_was_freed_is_given_back():
+    held = [bytearray(4000) for _ in range(50_000)]  # 200 MB in pieces that the allocator keeps
+    kept = held[::50]
+    del held
+    ended = threading.Event()
+    before = resident()
+    thread = threading.Thread(target=tidy, args=(ended, 0.05))
+    thread.start()
+    end = time.monotonic() + 10
+    while resident() > before - 100e6 and time.monotonic() < end:
+        time.sleep(0.05)
+    ended.set()
+    thread.join(5)
+    assert not thread.is_alive()
+    assert resident() < before - 100e6
+    assert len(kept) == 1000
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.mark.parametrize(("own", "kept"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])

@@ -6,9 +6,11 @@ SIGTERM: no connection is taken any more, what was accepted is answered, and the
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import socket
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +20,7 @@ from besag.service.desk import Desk
 MOST_CONNECTIONS = 4096
 KEEP_ALIVE = 10  # seconds
 BACKLOG = 2048
+TIDY = 10.0  # seconds
 GONE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}  # s, s, times: who has gone without a word
 
 
@@ -63,10 +66,23 @@ def serve(desk: Desk, one: socket.socket, *, drain: float = 30.0, cors: Sequence
     """Serve who comes to a socket until a signal ends it, and answer what was accepted within `drain` seconds."""
     from besag.service.app import create
 
+    ended = threading.Event()
+    threading.Thread(target=tidy, args=(ended,), name="besag-tidy", daemon=True).start()
     try:
         server(create(desk, cors), drain).run(sockets=[one])
     finally:
+        ended.set()
         desk.close(drain)
+
+
+def tidy(ended: threading.Event, every: float = TIDY) -> None:
+    """Give back to the system what was freed, every so often, where its allocator can be told to (glibc's).
+
+    Batches differ in size and threads have heaps of their own, so that what is free lies in pieces, which are kept.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    while trim is not None and not ended.wait(every):
+        trim(0)
 
 
 def log_to_stderr() -> None:
