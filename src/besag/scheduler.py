@@ -167,11 +167,15 @@ class Scheduler(Queue):
 
     def _run(self) -> None:
         while self._next():
-            for asker in [asker for asker in self._line if asker.done]:
-                del self._line[asker]
-            oldest = next(iter(self._line), None)
-            if oldest is not None:
-                self._guarded(oldest.engine, lambda work: work.serve(oldest))  # noqa: B023 - at once
+            self._serve_oldest()
+
+    def _serve_oldest(self) -> None:
+        """Nobody is remembered after that: a model that is put away while the thread waits is gone."""
+        for asker in [asker for asker in self._line if asker.done]:
+            del self._line[asker]
+        oldest = next(iter(self._line), None)
+        if oldest is not None:
+            self._guarded(oldest.engine, lambda work: work.serve(oldest))
 
     def _next(self) -> bool:
         """Wait for something to do, take in what has arrived, and run one job. False: all is done, and closed."""
