@@ -26,14 +26,14 @@ from besag.conditionals.transformer import Transformer
 from besag.vocabulary import Vocabulary
 
 MASKED_FAMILIES = (
-    "bert", "roberta", "xlm-roberta", "distilbert", "albert", "electra", "mpnet", "deberta-v2", "modernbert", "esm",
-    "camembert", "besag",
+    "bert", "roberta", "xlm-roberta", "xlm-roberta-xl", "distilbert", "albert", "electra", "mpnet", "deberta-v2",
+    "modernbert", "esm", "camembert", "besag",
 )  # fmt: skip
 BYTES, SENTENCE_PIECES, RESIDUES = "bytelevel-trimmed", "unigram", "character-slow"
 TOKENIZERS = {  # the families not named here have BERT's word pieces
     "roberta": BYTES, "longformer": BYTES, "mpnet": BYTES, "data2vec-text": BYTES, "modernbert": "bytelevel-untrimmed",
     "besag": "bytelevel-untrimmed",
-    "xlm-roberta": SENTENCE_PIECES, "camembert": SENTENCE_PIECES, "esm": RESIDUES,
+    "xlm-roberta": SENTENCE_PIECES, "xlm-roberta-xl": SENTENCE_PIECES, "camembert": SENTENCE_PIECES, "esm": RESIDUES,
 }  # fmt: skip
 SHAPE: dict[str, Any] = {
     "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48,

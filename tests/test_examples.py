@@ -1,6 +1,7 @@
 """The examples run, and the documentation shows what its code prints. `python docs/outputs.py` renews stale outputs."""
 
 import importlib.util
+import json
 import re
 import runpy
 import sys
@@ -99,6 +100,21 @@ def test_a_tiny_network_is_trained_and_whole_words_are_hidden(stage, capsys):
     assert good > bad + 2  # the verb agrees
     assert any("[MASK]" in line for line in said[3:])
     assert not any("▁sleep[MASK]" in line or "[MASK]s" in line for line in said[3:])  # sleep·s is one word
+
+
+def test_words_of_the_toy_language_are_tagged(capsys, tmp_path):
+    run("toy_text.py", tmp_path / "toy", capsys=capsys)
+    run("toy_tags.py", tmp_path / "toy", capsys=capsys)
+    lines = (tmp_path / "toy" / "tags.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = {row["text"]: row for row in map(json.loads, lines)}
+    assert list(rows) == (tmp_path / "toy" / "text.txt").read_text(encoding="utf-8").splitlines()
+    tags = rows["The bird behind the boy runs at night."]["tags"]
+    assert tags["pos"] == ["DET", "NOUN", "ADP", "DET", "NOUN", "VERB", "ADP", "NOUN", "PUNCT"]
+    assert tags["number"] == ["-", "singular", "-", "-", "singular", "singular", "-", "singular", "-"]
+    assert tags["role"] == ["-", "subject", "-", "-", "-", "root", "-", "-", "-"]
+    for row in rows.values():  # a verb has the number of its subject
+        named = dict(zip(row["tags"]["role"], row["tags"]["number"], strict=True))
+        assert named["root"] == named["subject"]
 
 
 def test_the_toy_language_keeps_its_pairs_out_of_its_text(capsys, tmp_path):

@@ -154,7 +154,7 @@ def test_a_pad_token_in_a_text_is_read_as_transformers_reads_it(family, padding)
     assert gap(answers(who, asked), right) < 1e-4
 
 
-@pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "mpnet", "longformer", "camembert"])
+@pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "xlm-roberta-xl", "mpnet", "longformer", "camembert"])
 @torch.no_grad()
 def test_where_pad_tokens_are_no_places_they_move_what_follows(family):
     who = network(family)
@@ -313,6 +313,7 @@ def test_a_pad_row_that_the_tokenizer_does_not_know_of():
         ("esm", {"position_embedding_type": "absolute"}, 38),
         ("roberta", {}, 38),
         ("xlm-roberta", {}, 38),
+        ("xlm-roberta-xl", {}, 38),
         ("camembert", {}, 38),
         ("mpnet", {}, 38),
         ("longformer", {}, 38),

@@ -14,7 +14,18 @@ from besag.training.network.batch import Layout
 from besag.training.network.encoder import Encoder
 
 LENGTHS = torch.tensor([5, 9, 3])
-RAGGED = ("bert", "roberta", "xlm-roberta", "distilbert", "albert", "electra", "modernbert", "camembert", "besag")
+RAGGED = (
+    "bert",
+    "roberta",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+    "distilbert",
+    "albert",
+    "electra",
+    "modernbert",
+    "camembert",
+    "besag",
+)
 
 
 def made(family: str, *, ragged: bool) -> Encoder:

@@ -98,6 +98,42 @@ def test_a_masked_step_is_mlm() -> None:
     assert set(loss.logs) == {"masked_loss"}
 
 
+@pytest.mark.parametrize("family", ["bert", "modernbert"])
+def test_a_shifted_masked_step_asks_the_place_before_the_hidden_one(family: str) -> None:
+    """By hand: both sides are seen, the hidden token is a mask, and the state *before* it says what it is."""
+    network, batch = examples.encoder(family), examples.batch(family=family)
+    objective = Alternate(network, causal=0.0, shift=True)
+    log_probs = examples.plain(network, batch.inputs, batch.layout)
+    by_hand = -float((log_probs[batch.asked - 1, batch.ids[batch.asked]] * batch.weight).sum())
+    assert float(objective(batch).total.detach()) == pytest.approx(by_hand, rel=1e-4)
+    assert abs(by_hand - float(MLM(network)(batch).total.detach())) > 0.1
+    assert (objective.purpose, Alternate(network).purpose) == ("encode", "score")
+
+
+def test_shifted_both_kinds_of_steps_ask_the_same_row_for_a_token() -> None:
+    """Where the last token is hidden and all others are shown, only the mask at its place tells the two apart."""
+    network = examples.encoder("bert")
+    batch = examples.batch((7,), family="bert")
+    one = batch._replace(asked=torch.tensor([6]), weight=torch.ones(1), free=torch.arange(7) == 6)
+    causal = Alternate(network, causal=1.0)(one).total.detach()
+    states = network.states(one.ids, one.layout, causal=True)
+    torch.testing.assert_close(causal, network.losses(states[5:6], one.ids[6:])[0].detach())
+    masked = one._replace(inputs=one.ids.index_fill(0, one.asked, network.mask_id))
+    shifted = Alternate(network, causal=0.0, shift=True)(masked).total.detach()
+    states = network.states(masked.inputs, one.layout)
+    torch.testing.assert_close(shifted, network.losses(states[5:6], one.ids[6:])[0].detach())
+
+
+def test_shifted_a_token_that_begins_its_sequence_counts_nothing() -> None:
+    """Nothing stands before it but the end of another sequence."""
+    network, batch = examples.encoder(), examples.batch()
+    first = batch.layout.bounds[1:3].long()
+    batch = batch._replace(asked=torch.cat([first, first + 2]), weight=torch.ones(4))
+    objective = Alternate(network, causal=0.0, shift=True)
+    alone = objective(batch._replace(asked=first + 2, weight=torch.ones(2))).total
+    torch.testing.assert_close(objective(batch).total, alone)
+
+
 @pytest.mark.parametrize("causal", [0.0, 1.0])
 def test_ragged_and_padded_batches_have_one_loss_and_gradient(causal: float) -> None:
     batch = examples.batch()

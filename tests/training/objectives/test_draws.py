@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import networks
 from tests.training.objectives import examples
 from tests.training.objectives.rows import alone
 
@@ -15,6 +16,7 @@ from besag.training.network.batch import Batch
 from besag.training.network.received import attention_received
 from besag.training.objectives import OBJECTIVES, draws
 from besag.training.objectives.ernie_gram import ErnieGram
+from besag.training.objectives.lert import LERT, Tagged
 
 WORDS = st.integers(0, 2**32 - 1)
 
@@ -55,11 +57,13 @@ def test_tokens_are_drawn_as_likely_as_they_are_and_never_where_they_cannot_be()
 
 SCALED = (  # their targets are all free tokens, …
     "mdlm", "spindle", "unroll", "alternate", "causal", "glance", "attention_guided", "group_mask", "ernie_gram",
+    "self_evolution",
 )  # fmt: skip
 COUNTED = {  # … or others
     "attention_guided": lambda guided, part: guided.hidden(part, attention_received(guided.encoder, part)).sum(),
     "group_mask": lambda objective, part: objective.masked(part)[1].sum(),
     "ernie_gram": lambda objective, part: names(objective, part).sum(),
+    "self_evolution": lambda objective, part: objective.hidden(part, objective.question(part).losses).sum(),
     "causal": lambda _, part: len(part.ids) - part.layout.rows,
     "glance": lambda objective, part: objective.hidden(part, objective.wrong(part)).sum(),
 }
@@ -71,7 +75,16 @@ OPTIONS = {
     "late_mask": lambda network: {"mlm_share": 0.5},
     "maskless": lambda network: {"one_at_a_time": False},
     "ernie_gram": lambda network: {"fine": 0.0},
+    "exlm": lambda network: {"mlm_share": 0.5, "states": 2},
+    "lert": lambda network: {"tags": TAGS},
 }
+
+
+TAGS = Tagged(
+    ("the cats sleep", "dogs bark"),
+    (((0, 3), (4, 8), (9, 14)), ((0, 4), (5, 9))),
+    {"pos": (("D", "N", "V"), ("N", "V"))},
+)
 
 
 def names(objective: ErnieGram, part: Batch) -> torch.Tensor:
@@ -88,8 +101,10 @@ def test_no_objective_draws_by_its_batch(name: str) -> None:
     batch = examples.batch((7, 4, 9, 8, 12, 6))
     if isinstance(objective, ErnieGram):
         objective.learn(np.unique(batch.ids.numpy())[:8].reshape(4, 2))
+    if isinstance(objective, LERT):
+        objective.meet(networks.vocabulary(examples.FAMILY))
     inputs = batch.inputs.index_fill(0, batch.asked, network.mask_id)
-    batch = batch._replace(inputs=inputs, draw=torch.arange(6) + 20, step=1)
+    batch = batch._replace(inputs=inputs, draw=torch.arange(6) + 20, step=1, progress=0.4)
 
     def sums(part: object) -> float:
         total = objective(part).total.detach()

@@ -1,4 +1,4 @@
-"""What mae, late_mask, permuted and electra have in common: low precision, learning, and one answer each time."""
+"""What objectives that run the network otherwise have in common: low precision, learning, one answer each time."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "late_mask": {"after": 1, "mlm_share": 0.5},
     "permuted": {},
     "electra": {"generator_width": 0.5, "weight": 1.0},
+    "retromae": {"hide": 0.3},
+    "exlm": {"states": 2, "mlm_share": 0.5},
 }
 
 

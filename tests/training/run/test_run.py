@@ -209,9 +209,25 @@ def test_a_law_that_is_not_used_tilts_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_guided_by_attention_goes_on_as_it_began(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "objective",
+    [
+        {"name": "attention_guided"},
+        {"name": "retromae"},
+        {"name": "exlm", "options": {"states": 2, "mlm_share": 0.5}},
+        {"name": "self_evolution", "options": {"groups": 2}},
+        {"name": "alternate", "options": {"steps": 2, "shift": True}},
+        {"name": "lert"},
+    ],
+    ids=lambda objective: objective["name"],
+)
+def test_a_run_goes_on_as_it_began_whatever_it_learns(objective: dict[str, Any], tmp_path: Path) -> None:
+    if objective["name"] == "lert":
+        row = {"words": ["the", "dog", "sees"], "tags": {"pos": ["D", "N", "V"]}}
+        (tmp_path / "tags.jsonl").write_text(json.dumps(row) + "\n")
+        objective = {**objective, "options": {"tags": str(tmp_path / "tags.jsonl")}}
     changes: dict[str, Any] = {
-        "objective": {"name": "attention_guided"}, "run": {"checkpoint_every": 2}, "schedule": {"steps": 4},
+        "objective": objective, "run": {"checkpoint_every": 2}, "schedule": {"steps": 4},
     }  # fmt: skip
     run(tmp_path / "whole", changes)
     asked = iter(range(99))

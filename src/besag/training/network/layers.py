@@ -50,7 +50,8 @@ def _besag(body: Any) -> Parts:
 def _bert(body: Any) -> Parts:
     project = getattr(body, "embeddings_project", torch.nn.Identity())  # electra: from a narrow table
     embed = lambda ids, number: project(body.embeddings(input_ids=ids, position_ids=number))  # noqa: E731
-    return Parts(embed, [(GLOBAL, layer) for layer in body.encoder.layer], None, torch.nn.Identity())
+    finish = getattr(body.encoder, "LayerNorm", torch.nn.Identity())  # XLM-R XL, whose layers normalise first
+    return Parts(embed, [(GLOBAL, layer) for layer in body.encoder.layer], None, finish)
 
 
 def _distilbert(body: Any) -> Parts:
@@ -68,10 +69,11 @@ def _depth(body: Any) -> int:
     return int(body.config.num_hidden_layers)
 
 
+LIKE_BERT = ("bert", "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "electra", "data2vec-text")
 FAMILIES: Mapping[str, Callable[[Any], Parts]] = {
     "modernbert": _modernbert,
     "besag": _besag,
-    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "electra", "data2vec-text"), _bert),
+    **dict.fromkeys(LIKE_BERT, _bert),
     "distilbert": _distilbert,
     "albert": _albert,
 }

@@ -1,10 +1,15 @@
-"""Causal and masked language modelling by turns, in one network (AntLM; first causal, then masked).
+"""Causal and masked language modelling by turns, in one network (AntLM; GPT-BERT; first causal, then masked).
 
 A causal step shows the whole text, lets each token see what stands before it, and asks it for the next one. A masked
 step is `mlm`. Which of the two a step is follows from batch.step and batch.progress alone:
 
     alternate   each period begins with its causal share; a period is a share of the run, or `steps` steps
     phases      the run is one period: causal up to the share `causal` of it, masked from there on
+
+In a causal step the head at place i − 1 answers about place i, in a masked step that at i itself. `shift` lets it
+answer about i from i − 1 in both (masked next-token prediction, GPT-BERT): the steps then differ in who sees whom and
+in what is hidden, and the head learns one thing. It then answers at i about i + 1, and scores ask it about i: `purpose`
+is "encode".
 
 In a causal step every free token is a target but one that begins its sequence; special tokens are never targets, and
 what the law hid is not used. The number of targets is then not Σ batch.weight, by which the run divides, so the total
@@ -26,8 +31,8 @@ from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, pre
 @OBJECTIVES.register
 class Alternate(Objective):
     name = "alternate"
-    title = "causal and masked language modelling by turns (AntLM)"
-    cite = ("yu2024", "gisserot2025")
+    title = "causal and masked language modelling by turns (AntLM, GPT-BERT)"
+    cite = ("yu2024", "charpentier2024", "gisserot2025")
 
     def __init__(
         self,
@@ -38,6 +43,7 @@ class Alternate(Objective):
         causal: Annotated[float, "share of causal steps"] = 0.5,
         period: Annotated[float, "share of the run that a period is"] = 0.1,
         steps: Annotated[int | None, "steps of a period, instead of a share"] = None,
+        shift: Annotated[bool, "masked steps, too, ask the place before the hidden one"] = False,
     ) -> None:
         super().__init__(encoder, seed=seed)
         if not 0 <= causal <= 1:
@@ -46,7 +52,11 @@ class Alternate(Objective):
             raise BesagError(f"period={period!r}: a share of the run, above 0 and at most 1; steps= counts in steps")
         if steps is not None and steps < 1:
             raise BesagError(f"steps={steps!r}: a period has at least one step")
-        self.pattern, self.causal, self.period, self.steps = pattern, causal, period, steps
+        self.pattern, self.causal, self.period, self.steps, self.shift = pattern, causal, period, steps, shift
+
+    @property
+    def purpose(self) -> str:
+        return "encode" if self.shift else "score"
 
     def is_causal(self, step: int, progress: float) -> bool:
         if self.pattern == "phases":
@@ -59,8 +69,11 @@ class Alternate(Objective):
         return self._causal(batch) if self.is_causal(batch.step, batch.progress) else self._masked(batch)
 
     def _masked(self, batch: Batch) -> Loss:
-        losses, guesses = predict(self.encoder, self.encoder.states(batch.inputs, batch.layout), batch)
-        total = (losses * batch.weight).sum()
+        states, weight = self.encoder.states(batch.inputs, batch.layout), batch.weight
+        if self.shift:  # each place has the state of the one before it, but that none stands before the first
+            states, weight = states.roll(1, 0), weight * (batch.layout.column[batch.asked] > 0)
+        losses, guesses = predict(self.encoder, states, batch)
+        total = (losses * weight).sum()
         return Loss(total, {"masked_loss": (total / batch.weight.sum().clamp(min=1)).detach()}, guesses)
 
     def _causal(self, batch: Batch) -> Loss:

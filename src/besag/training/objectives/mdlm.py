@@ -92,11 +92,15 @@ def counted(time: Tensor, noise: Tensor, free: Tensor, layout: Layout) -> tuple[
 
 def lowest(noise: Tensor, free: Tensor, layout: Layout, count: Tensor) -> Tensor:
     """(T,) bool: of the free tokens of each sequence the `count` (R,) with the smallest noise."""
+    return free & (ranks(noise, free, layout) < count[layout.row])
+
+
+def ranks(noise: Tensor, free: Tensor, layout: Layout) -> Tensor:
+    """(T,) how many free tokens of its sequence have a smaller noise; a token that is not free comes after them."""
     order = (2.0 * layout.row + torch.where(free, noise, 1.5)).argsort()  # sequence by sequence, smallest noise first
     rank = torch.empty_like(order)
     rank[order] = torch.arange(len(order), device=order.device)
-    rank = rank - layout.bounds[layout.row].long()
-    return free & (rank < count[layout.row])
+    return rank - layout.bounds[layout.row].long()
 
 
 def sizes(free: Tensor, layout: Layout) -> Tensor:
