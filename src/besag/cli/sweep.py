@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -80,5 +80,6 @@ def sweep(
         print(shown(f"\n{of} over {curve}: {found.curve(curve, of).words}"))
     if plot is not None:
         with whole(plot) as draft:
-            found.plot(curve or "parameters", of).figure.savefig(draft, dpi=DPI)
+            picture: Any = found.plot(curve or "parameters", of).figure
+            picture.savefig(draft, dpi=DPI)
     return UNSCORED if found.wrong else 0

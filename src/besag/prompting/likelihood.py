@@ -89,7 +89,7 @@ class Likelihood:
 
     def _laws(self, ids: Tensor, asked: Sequence[Asked]) -> Tensor:  # (B, V)
         gaps = torch.tensor([one.gap for one in asked], device=self.device)
-        logits = self.model(input_ids=ids).logits[torch.arange(len(asked), device=self.device), gaps]
+        logits: Tensor = self.model(input_ids=ids).logits[torch.arange(len(asked), device=self.device), gaps]
         return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
 
     def _right(self, ids: Tensor, examples: Sequence[Example]) -> Tensor:  # (B,)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.errors import BesagError
+from besag.errors import BesagError, require
 
 LEAST = 3  # points: through two of them a line is always straight
 
@@ -30,7 +30,7 @@ class PowerLaw(NamedTuple):
     scatter: float  # standard deviation of log y about the line
 
     def __call__(self, x: float) -> float:
-        return self.coefficient * x**-self.exponent
+        return float(self.coefficient * x**-self.exponent)
 
     @property
     def words(self) -> str:
@@ -41,8 +41,6 @@ class PowerLaw(NamedTuple):
 
 def power_law(x: Sequence[float], y: Sequence[float]) -> PowerLaw:
     """Fitted to points, all of them positive, at three different x or more."""
-    from scipy.stats import t
-
     if not all(math.isfinite(one) and one > 0 for one in (*x, *y)):
         raise BesagError("a power law goes through positive numbers only")
     if len(set(x)) < LEAST:
@@ -53,6 +51,7 @@ def power_law(x: Sequence[float], y: Sequence[float]) -> PowerLaw:
     slope = float(centred @ up) / spread
     rest = up - up.mean() - slope * centred
     scatter = math.sqrt(float(rest @ rest) / (len(across) - 2))
-    half = float(t.ppf(0.975, len(across) - 2)) * scatter / math.sqrt(spread)
+    student = require("scipy.stats", extra="eval").t
+    half = float(student.ppf(0.975, len(across) - 2)) * scatter / math.sqrt(spread)
     start = math.exp(float(up.mean() - slope * across.mean()))
     return PowerLaw(start, -slope, -slope - half, -slope + half, len(across), scatter)

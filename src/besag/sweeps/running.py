@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -121,7 +121,7 @@ def besag(*words: object) -> tuple[str, ...]:
     return (sys.executable, "-m", "besag", *map(str, words))
 
 
-def carried_out(work: Sequence[Work], jobs: int, accepted: Sequence[int] = (0,)) -> Iterator[tuple[Work, str]]:
+def carried_out(work: Sequence[Work], jobs: int, accepted: Sequence[int] = (0,)) -> Generator[tuple[Work, str]]:
     """Each piece when it is over, with what went wrong ("" for nothing); `jobs` of them run at a time."""
     waiting, running = list(reversed(work)), dict[Work, subprocess.Popen[bytes]]()
     threads = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // jobs))} if jobs > 1 else {}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -58,7 +58,7 @@ class Decoder(Kernel):
     def check(self, canvas: Canvas) -> None:
         refuse_nothing_hidden(canvas)
 
-    def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> State:
+    def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> Any:
         return State(canvas.ids.clone(), never_the_mask(canvas, engine.conditionals.width), 0)
 
 
