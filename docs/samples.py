@@ -17,6 +17,7 @@ RUNS: list[tuple[str, dict[str, object], int | None]] = [  # kernel, options, st
     ("ordered", {}, None),
     ("ordered", {"order": "confidence"}, None),
     ("ordered", {"top_p": 0.9}, None),
+    ("speculative", {}, None),
     ("first_hitting", {}, None),
     ("ancestral", {"grid": 64}, None),
     ("ancestral", {"grid": 4}, None),

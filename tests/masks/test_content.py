@@ -109,3 +109,71 @@ def test_a_class_file_without_a_known_word(tmp_path):
     file.write_text("der\tD\n")
     with pytest.raises(BesagError, match="none of the 1 words"):
         law("content", classes=str(file)).prepare(CORPUS)
+
+
+# ---- parts of speech in context
+
+
+TAGS = ("NOUN", "VERB")
+TAGGED = Statistics(
+    CORPUS.counts, [], CORPUS.special, TOKENS,
+    np.array([[0, 0], [0, 0], [0, 0], [10, 0], [6, 4], [0, 8], [1, 7], [0, 0]]),  # dog: a noun, or to dog
+)  # fmt: skip
+
+
+def hard_verbs():
+    """Of the tokens `dog` and `eats`, verbs are predicted badly and nouns well; words without a tag in between."""
+    made = law("content").prepare(TAGGED)
+    ids, tag = np.array([4, 4, 1, 6]), np.array([0, 1, -1, 1])
+    made.observe(ids, np.array([0.5, 4.0, 2.0, 6.0]), np.zeros(4, bool), tag)
+    return made
+
+
+def test_with_tags_a_class_is_what_a_word_is_in_its_context():
+    made = hard_verbs()
+    assert made.state()["losses"] == pytest.approx([0.5, 5.0, 2.0])  # nouns, verbs, words without a tag
+    losses = np.array([0.5, 5.0, 2.0])
+    assert made.weights == pytest.approx(sigmoid(2 * (losses - losses.mean()) / losses.std()))
+
+
+def test_the_same_word_is_hidden_as_often_as_its_part_of_speech_here():
+    """Which no table over the vocabulary can do: all six words are the same token."""
+    made = hard_verbs()
+    tag = np.array([0, 1, -1, 0, 1, -1])
+    weights = made.weights[[0, 1, 2, 0, 1, 2]]
+    one = plain(6)._replace(ids=np.full(6, 4), tag=tag)
+    hidden = made.choose(repeated(one, DRAWS), np.full(DRAWS, 0.5), 0.0, 1).reshape(DRAWS, 6)
+    rng = np.random.default_rng(0)
+    wanted = np.mean([by_hand(weights, 3, False, rng) for _ in range(DRAWS)], axis=0)
+    assert abs(hidden.mean(0) - wanted).max() < 4.5 * np.sqrt(2 * 0.25 / DRAWS)
+    assert hidden[:, 1].mean() > 1.5 * hidden[:, 0].mean()
+
+
+def test_without_tags_the_classes_are_those_of_the_table():
+    made = law("content").prepare(CORPUS)
+    assert made._class.tolist() == by_frequency(CORPUS.counts / 100).tolist()
+    one = plain(6)._replace(ids=np.array([1, 2, 3, 4, 5, 7]))
+    with_tags = one._replace(tag=np.array([0, 1, 0, 1, 0, 1]))
+    rate = np.array([0.5])
+    assert made.choose(one, rate, 0.0, 1).tolist() == made.choose(with_tags, rate, 0.0, 1).tolist()
+
+
+def test_tags_that_were_promised_and_are_missing_are_told():
+    with pytest.raises(BesagError, match="was made for text with tags: 6 tokens have 0 of them here"):
+        law("content").prepare(TAGGED).choose(plain(6), np.array([0.5]), 0.0, 1)
+
+
+def test_the_tilt_is_the_mean_over_the_tags_that_a_token_has():
+    """By hand on a long passage drawn from the corpus: how often each token is hidden, whatever it was there."""
+    made, rate, size = hard_verbs(), 0.3, 400_000
+    rng = np.random.default_rng(1)
+    share = TAGGED.counts / TAGGED.counts.sum()
+    ids = rng.choice(len(share), size, p=share)
+    each = np.column_stack([TAGGED.tagged, TAGGED.counts - TAGGED.tagged.sum(1)])[ids]
+    tag = (rng.random(size)[:, None] * each.sum(1, keepdims=True) >= each.cumsum(1)).sum(1)
+    passage = plain(size)._replace(ids=ids, tag=np.where(tag == 2, -1, tag))
+    hidden = made.choose(passage, np.array([rate]), 0.0, 1)
+    found = np.array([hidden[ids == token].mean() for token in range(1, len(share))])
+    expected = np.exp(made.tilt(rate))[1:] * rate
+    assert found == pytest.approx(expected, abs=0.02)
+    assert expected[3] < expected[5] - 0.1  # the dog is a noun more often than the eater

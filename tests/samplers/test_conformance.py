@@ -72,6 +72,7 @@ WAYS: dict[str, list[dict[str, Any]]] = {  # small ones, so that each does all t
         {"window": 2, "stride": 1, "inner": "random"},
         {"window": 4, "grid": 2},
     ],
+    "speculative": [{}, {"ahead": 2}, {"ahead": 1}, {"pick": "argmax"}],
     "spindle": [{"grid": 6, "counts": (9, 3, 1)}],
     "threshold": [{"least": 0.5}, {"least": 0.9, "pick": "argmax"}],
     "tempering": [{"rungs": 3}, {"rungs": 2, "move": "block", "size": 2}, {"rungs": 2, "move": "adjacent", "size": 2}],

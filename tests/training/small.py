@@ -83,12 +83,12 @@ def built(wanted: Recipe, *, objective: str = "mlm", law: Any = None, family: st
     )
     batches = BatchDataset(vocabulary)
 
-    def loader(start: int, ranks: Ranks, *, pin: bool) -> Iterator[Batch]:
-        accumulate, step = wanted.run.accumulate, start
+    def loader(start: int, ranks: Ranks, *, pin: bool, seen: int | None = None) -> Iterator[Batch]:
+        accumulate = wanted.run.accumulate
+        number = start * accumulate if seen is None else seen
         while True:
-            for micro in range(accumulate):
-                yield batch((step * accumulate + micro) * ranks.world + ranks.rank, step, vocabulary)
-            step += 1
+            yield batch(number * ranks.world + ranks.rank, number // accumulate, vocabulary)
+            number += 1
 
     return SimpleNamespace(
         recipe=wanted,

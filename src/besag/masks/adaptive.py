@@ -20,7 +20,7 @@ import numpy as np
 
 from besag.arrays import Bools, Floats, Ints
 from besag.masks.law import LAWS, Adaptive, MaskLaw, Statistics
-from besag.masks.passages import Passages
+from besag.masks.passages import NO_TAGS, Passages
 from besag.masks.tables import carrying, needed, proportional, proportional_tilt, refuse_unless, shares, sums_by
 from besag.masks.units import budget, take_tokens
 from besag.noise import Training
@@ -69,7 +69,7 @@ class AdaptiveTokens(MaskLaw, Adaptive):
         turn = proportional(passages, passages.place, self.weights[passages.ids], limit, seed, Training.ADAPTIVE)
         return take_tokens(passages, turn, limit)
 
-    def observe(self, ids: Ints, losses: Floats, correct: Bools) -> None:
+    def observe(self, ids: Ints, losses: Floats, correct: Bools, tag: Ints = NO_TAGS) -> None:
         table = needed(self._table, self)
         right = np.exp(-losses) if self.soft else correct.astype(np.float64)
         total, count = sums_by(ids, right, len(table["seen"]))

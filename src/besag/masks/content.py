@@ -1,16 +1,19 @@
 """Hard classes of words more often, as the run goes (time-variant content, PTW; Yang, Zhang and Zhao 2023).
 
-Each class c of words (parts of speech as published) has a running mean s(c) of its losses; its weight is
-σ(2 (s(c) − mean s) / std s). The words of a passage are shuffled and gone through; a word enters the hidden set with
-the chance of its class, until the budget is spent. If it is not spent at the end, those that did not enter have another
-chance, and so on (`once=True`: they do not, and a passage may hide less than its budget).
+Each class c of words has a running mean s(c) of its losses; its weight is σ(2 (s(c) − mean s) / std s). The words of a
+passage are shuffled and gone through; a word enters the hidden set with the chance of its class, until the budget is
+spent. If it is not spent at the end, those that did not enter have another chance, and so on (`once=True`: they do not,
+and a passage may hide less than its budget).
 
-Words are those of the passage; a word has the class of its first token. Classes come from a file of lines
-token<TAB>class (tokens without a line: one more class), or are ten classes by frequency, each a tenth of the corpus.
-The mean and deviation are over the classes seen so far; a class not seen yet has weight ½.
+Words are those of the passage; a word has the class of its first token. As published, classes are parts of speech in
+context: they are, where tags are given with the text (`passages.tag`), so that one word is now a noun, now a verb.
+Without tags they are a table over the vocabulary, and a word has one class wherever it stands: that of a file of lines
+token<TAB>class, or one of ten classes by frequency, each a tenth of the corpus. Tokens without a tag or a line are one
+more class. The mean and deviation are over the classes seen so far; a class not seen yet has weight ½.
 
 In pass g, at place u of its shuffled order, a word of weight w enters at the turn t = g + u with chance w; so
-π = 1 − (1 − w)^⌊t⌋ (1 − w (t − ⌊t⌋)) at the turn t at which budgets end: the tilt, exact for first tokens only.
+π = 1 − (1 − w)^⌊t⌋ (1 − w (t − ⌊t⌋)) at the turn t at which budgets end: the tilt, exact for first tokens only. With
+tags it is the mean over those that a token has in the corpus.
 """
 
 from __future__ import annotations
@@ -22,8 +25,9 @@ import numpy as np
 
 from besag import noise
 from besag.arrays import Bools, Floats, Ints
+from besag.errors import BesagError
 from besag.masks.law import LAWS, Adaptive, MaskLaw, Statistics
-from besag.masks.passages import Passages
+from besag.masks.passages import NO_TAGS, Passages
 from besag.masks.tables import by_token, carrying, needed, refuse_unless, shares, sums_by, tilt_of
 from besag.masks.units import budget, gather, take
 from besag.noise import Training
@@ -36,11 +40,13 @@ class Content(MaskLaw, Adaptive):
     title: ClassVar[str] = "hard classes of words, more often as the run goes (PTW)"
     cite: ClassVar[tuple[str, ...]] = ("yang2023",)
     aliases: ClassVar[tuple[str, ...]] = ("ptw",)
-    _class: ClassVar[Ints | None] = None  # (V,)
+    tagged: ClassVar[bool] = True
+    _class: ClassVar[Ints | None] = None  # (V,) the class of each token, where it has one wherever it stands
+    _tags: ClassVar[Floats | None] = None  # (V, C) how often it is of which class, where that is given in context
     _share: ClassVar[Floats | None] = None  # (V,)
     _losses: ClassVar[Floats | None] = None  # (C,) s, nan where not seen yet
 
-    classes: Annotated[str | None, "a file token<TAB>class; if none, by frequency"] = None
+    classes: Annotated[str | None, "a file token<TAB>class; if none, given tags, or else by frequency"] = None
     decay: Annotated[float, "of the running mean of losses"] = 0.99
     once: Annotated[bool, "go through the words once, and perhaps hide less than the budget"] = False
 
@@ -49,6 +55,9 @@ class Content(MaskLaw, Adaptive):
 
     def prepare(self, statistics: Statistics) -> Self:
         share = shares(statistics)
+        if statistics.tagged is not None and self.classes is None:
+            tags = _mixed(statistics.counts, statistics.tagged)
+            return carrying(self, _tags=tags, _share=share, _losses=np.full(tags.shape[1], np.nan))
         kind = by_frequency(share) if self.classes is None else _given(self.classes, statistics)
         return carrying(self, _class=kind, _share=share, _losses=np.full(int(kind.max()) + 1, np.nan))
 
@@ -65,7 +74,7 @@ class Content(MaskLaw, Adaptive):
 
     def choose(self, passages: Passages, rate: Floats, progress: float, seed: int) -> Bools:
         draw, place = passages.draw[passages.row], passages.place
-        weight = self.weights[needed(self._class, self)[passages.ids]]  # (T,) read at the first token of a word
+        weight = self.weights[self._classes_of(passages.ids, passages.tag)]  # (T,) read at the first token of a word
         order = noise.uniform(seed, Training.CONTENT_ORDER, draw, place)
         entered = np.floor(
             np.log(noise.uniform(seed, Training.CONTENT_PASS, draw, place)) / np.log1p(-weight)
@@ -77,9 +86,19 @@ class Content(MaskLaw, Adaptive):
             unit[words.token[entered[words.first][words.member] > 0]] = -1
         return take(passages, unit, entered + order, budget(passages, rate, seed))
 
-    def observe(self, ids: Ints, losses: Floats, correct: Bools) -> None:
+    def _classes_of(self, ids: Ints, tag: Ints) -> Ints:
+        """(T,) by what was given for each token where it stands, or by the token alone."""
+        if self._tags is None:
+            return needed(self._class, self)[ids]
+        if len(tag) != len(ids):
+            raise BesagError(
+                f"the law {self.name!r} was made for text with tags: {len(ids)} tokens have {len(tag)} of them here"
+            )
+        return np.where(tag < 0, self._tags.shape[1] - 1, tag)
+
+    def observe(self, ids: Ints, losses: Floats, correct: Bools, tag: Ints = NO_TAGS) -> None:
         table = needed(self._losses, self)
-        total, count = sums_by(needed(self._class, self)[ids], losses, len(table))
+        total, count = sums_by(self._classes_of(ids, tag), losses, len(table))
         seen = count > 0
         mean = total[seen] / count[seen]
         table[seen] = np.where(np.isnan(table[seen]), mean, self.decay * table[seen] + (1 - self.decay) * mean)
@@ -91,12 +110,12 @@ class Content(MaskLaw, Adaptive):
         needed(self._losses, self)[:] = state["losses"]
 
     def tilt(self, rate: float = 0.15) -> Floats:
-        weight = self.weights[needed(self._class, self)]  # (V,)
+        weight = self.weights  # (C,)
 
         def chance(turn: float) -> Floats:
             whole = np.floor(turn)
             entered: Floats = 1 - (1 - weight) ** whole * (1 - weight * (turn - whole))
-            return entered
+            return entered[needed(self._class, self)] if self._tags is None else self._tags @ entered
 
         return tilt_of(chance, needed(self._share, self), rate, low=0.0, high=1.0 if self.once else 1000.0)
 
@@ -108,6 +127,14 @@ def by_frequency(share: Floats, classes: int = 10) -> Ints:
     kind = np.empty(len(share), dtype=np.int64)
     kind[order] = np.minimum(before * classes + 1e-9, classes - 1).astype(np.int64)
     return kind
+
+
+def _mixed(counts: Ints, tagged: Ints) -> Floats:
+    """(V, K + 1) the share of each token's places with each tag, and with none; one never seen: with none."""
+    by_class = np.column_stack([tagged, counts - tagged.sum(1)]).astype(np.float64)
+    by_class[counts == 0, -1] = 1.0
+    share: Floats = by_class / by_class.sum(1, keepdims=True)
+    return share
 
 
 def _given(path: str, statistics: Statistics) -> Ints:

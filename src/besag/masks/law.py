@@ -18,7 +18,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from besag.arrays import Bools, Floats, Ints
-from besag.masks.passages import Passages
+from besag.masks.passages import NO_TAGS, Passages
 from besag.registry import Named, Registry
 
 
@@ -30,11 +30,13 @@ class Statistics:
     documents: Iterable[Ints]  # token ids without special tokens, document by document; can be gone through anew
     special: frozenset[int]
     tokens: tuple[str, ...]  # (V,) as the tokenizer writes them, for laws whose tables are files of words
+    tagged: Ints | None = None  # (V, K) how often each token stands with each of the tags given with the text
 
 
 @dataclass(frozen=True)
 class MaskLaw(Named, ABC):
     spanned: ClassVar[bool] = False  # is it about given spans (entities, errors), and the same as another without?
+    tagged: ClassVar[bool] = False  # does it read tags, where they are given with the text?
 
     def prepare(self, statistics: Statistics) -> Self:
         """The same law with whatever tables it takes from the corpus; most need none."""
@@ -56,8 +58,9 @@ class Adaptive(ABC):
     """Mixed into a law that learns from the run. The table is the only thing that changes."""
 
     @abstractmethod
-    def observe(self, ids: Ints, losses: Floats, correct: Bools) -> None:
-        """What was predicted in one optimiser step, over all processes: true tokens, losses in nats, was it right."""
+    def observe(self, ids: Ints, losses: Floats, correct: Bools, tag: Ints = NO_TAGS) -> None:
+        """What was predicted in one optimiser step, over all processes: true tokens, losses in nats, was it right; and
+        the tags that were given with them, where any were."""
 
     @abstractmethod
     def state(self) -> dict[str, np.ndarray]: ...

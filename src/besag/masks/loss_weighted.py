@@ -18,7 +18,7 @@ import numpy as np
 
 from besag.arrays import Bools, Floats, Ints
 from besag.masks.law import LAWS, Adaptive, MaskLaw, Statistics
-from besag.masks.passages import Passages
+from besag.masks.passages import NO_TAGS, Passages
 from besag.masks.tables import carrying, needed, race, race_tilt, refuse_unless, shares, sums_by
 from besag.masks.units import budget, take_tokens
 from besag.noise import Training
@@ -55,7 +55,7 @@ class LossWeighted(MaskLaw, Adaptive):
         unit = 1.0 if self.nats else math.log(max(len(losses), 2))
         return losses / (unit * self.tau)
 
-    def observe(self, ids: Ints, losses: Floats, correct: Bools) -> None:
+    def observe(self, ids: Ints, losses: Floats, correct: Bools, tag: Ints = NO_TAGS) -> None:
         table = needed(self._losses, self)
         total, count = sums_by(ids, losses, len(table))
         seen = count > 0

@@ -12,6 +12,8 @@ import numpy as np
 
 from besag.arrays import Bools, Ints
 
+NO_TAGS: Ints = np.zeros(0, np.int64)
+
 
 class Passages(NamedTuple):
     ids: Ints  # (T,)
@@ -20,6 +22,7 @@ class Passages(NamedTuple):
     word: Ints  # (T,) word number within its passage; −1 at special tokens
     span: Ints  # (T,) number, within its passage, of the given span (an entity, an error) it stands in; −1 in none
     draw: Ints  # (R,) the counter of each passage's noise: another draw, other masks, whatever stands beside it
+    tag: Ints = NO_TAGS  # (T,) number of the tag given with the text (a part of speech in context), −1: none; or (0,)
 
     @property
     def sizes(self) -> Ints:

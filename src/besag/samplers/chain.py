@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from besag.diagnostics.chains import Diagnosis
     from besag.diagnostics.texts import TextReport
 
-COUNTED = ("changed", "passes", "revealed")
+COUNTED = ("changed", "passes", "revealed", "sequential")
 EVERY_TIME = "the same every time"  # how the law of a kernel ends that draws nothing
 SUMMED = (*COUNTED, "log_prob")  # over steps; of other numbers a chain's mean is told
 

@@ -81,6 +81,30 @@ def test_a_run_in_the_middle_counts_words_and_spans_anew() -> None:
     assert spans == [[-1, 0, 0, 0, 0, 0, -1, -1], [-1, 0, 0, -1], [-1, 0, 0, -1, -1]]
 
 
+def test_tags_come_with_their_tokens_and_into_the_batch() -> None:
+    vocabulary = Vocabulary(tokenizers.build("wordpiece-cased"))
+    text = "The traveller's souvenir on the casino."
+    given = [(4, 13, "NOUN"), (16, 24, "NOUN"), (25, 27, "ADP"), (32, 38, "NOUN")]
+    found = tokenise([Document(text, None, "", given)], vocabulary)
+    start, length = np.array([2, 0, 9]), np.array([6, 2, 3])
+    passages = Template(vocabulary).passages(found.tokens, found.marks, start, length, np.arange(3))
+    tags = [passages.tag[passages.row == row].tolist() for row in range(3)]
+    assert found.tags == ("NOUN", "ADP")
+    assert tags == [[-1, 0, -1, -1, 0, 0, 1, -1], [-1, -1, 0, -1], [-1, 0, 0, -1, -1]]
+    rule = masking(vocabulary)
+    maker = Maker(Template(vocabulary), rule, seed=7, unpadded=True, longest=16, copies=2)
+    batch = maker.mask(Parts(passages, 0, 0.0))
+    assert batch.tag is not None
+    assert batch.tag.tolist() == passages.tag.tolist() * 2
+    maker.fix(64, 3)
+    filled = maker.mask(Parts(passages, 0, 0.0)).tag
+    assert filled is not None
+    assert filled.tolist() == passages.tag.tolist() * 2 + [-1] * (64 - 2 * len(passages.tag))
+    plain = tokenise([Document(text, None, "")], vocabulary)
+    passages = Template(vocabulary).passages(plain.tokens, plain.marks, start, length, np.arange(3))
+    assert maker.mask(Parts(passages, 0, 0.0)).tag is None
+
+
 @pytest.fixture
 def vocabulary() -> Vocabulary:
     return Vocabulary(tokenizers.build("wordpiece-cased"))

@@ -239,3 +239,27 @@ def test_the_digest_tells_tokenizers_apart(family: str, vocabulary: Vocabulary) 
     digest = caches.tokenizer_digest(Vocabulary(tokenizers.build(family)))
     assert digest == caches.tokenizer_digest(Vocabulary(tokenizers.build(family)))
     assert (digest == caches.tokenizer_digest(vocabulary)) == (family == "wordpiece-cased")
+
+
+def test_tags_are_kept_by_name_and_counted(
+    tmp_path: Path, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "GROUP", 30)  # a document a group, each with numbers of its own
+    found = [
+        Document("The cat sleeps on the mat.", None, "", [(4, 7, "NOUN"), (8, 14, "VERB")]),
+        Document("The cat sleeps on the mat.", None, "", []),
+        Document("Sleeps the cat on the mat.", None, "", [(0, 6, "VERB"), (11, 14, "NOUN")]),
+    ]
+    built = build_cache(found, vocabulary, tmp_path / "c")
+    whole = tokenise(found, vocabulary)
+    assert built.meta["tags"] == ["NOUN", "VERB"] == [*whole.tags]
+    assert np.array_equal(Cache.open(tmp_path / "c").marks, whole.marks)
+    counted = built.statistics(vocabulary)
+    assert counted.tagged is not None
+    cat = vocabulary.tokenizer.convert_tokens_to_ids("cat")
+    assert counted.counts[cat] == 3
+    assert counted.tagged[cat].tolist() == [2, 0]
+    assert counted.tagged.sum(0).tolist() == [np.count_nonzero(whole.marks >> 8 == number) for number in (1, 2)]
+    plain = build_cache(documents(), vocabulary, tmp_path / "d")
+    assert plain.statistics(vocabulary).tagged is None
+    assert "tags" not in plain.meta

@@ -22,6 +22,7 @@ from besag.masks.law import Adaptive
 from besag.masks.uniform import Uniform
 from besag.training.data.batch_plan import BatchPlan
 from besag.training.data.cache import Cache, build_cache
+from besag.training.data.clock import batches_at
 from besag.training.data.loader import BatchDataset, Clock, Parts, indices, make_loader
 from besag.training.data.sources import Document
 from besag.training.network.batch import Batch
@@ -140,6 +141,56 @@ def test_clock(make: Make) -> None:
     assert wall.progress(7, plan) == 0
     wall.publish(0.3)
     assert wall.progress(0, plan) == 0.3
+
+
+def test_a_ramp_grows_from_one_batch_to_all_of_them(make: Make) -> None:
+    """Cramming's: A(s) = 1 + ⌊(A − 1) t / ramp⌋, and which step each batch belongs to follows from it."""
+    plan = make().plan
+    clock = Clock(steps=10, accumulate=4, ramp=0.6)
+    sizes = [1, 1, 2, 2, 3, 3, 4, 4, 4, 4]  # t = 0, 0.1 …: 3 t / 0.6 = 0, 0.5, 1, 1.5, 2, 2.5, 3
+    assert [batches_at(step / 10, 4, 0.6) for step in range(10)] == sizes
+    owner = [step for step, size in enumerate(sizes) for _ in range(size)]
+    assert [clock.step(index) for index in range(len(owner))] == owner
+    assert [clock.first(step) for step in range(10)] == np.cumsum([0, *sizes])[:-1].tolist()
+    assert [clock.progress(index, plan) for index in range(len(owner))] == [step / 10 for step in owner]
+    assert clock.step(len(owner) + 3) == 10  # and as many for ever
+    assert [index for index in range(len(owner)) if clock.opens(index)] == np.cumsum([0, *sizes])[:-1].tolist()
+    several = Clock(steps=10, accumulate=4, world=3, ramp=0.6)  # each of three processes
+    assert [several.step(index) for index in range(3 * len(owner))] == np.repeat(owner, 3).tolist()
+
+
+def test_a_ramp_over_tokens_knows_how_many_there_were(make: Make) -> None:
+    plan = make().plan
+    clock, first, step, sizes = Clock(tokens=8000, accumulate=3, ramp=1.0), 0, 0, []
+    while plan.tokens_before(first) < 8000:  # by hand: the next step begins where this one ends
+        share = plan.tokens_before(first) / 8000
+        sizes.append(1 + int(2 * share))
+        for index in range(first, first + sizes[-1]):
+            assert (clock.step(index, plan), clock.progress(index, plan)) == (step, share)
+        first, step = first + sizes[-1], step + 1
+    assert sizes == sorted(sizes)
+    assert {*sizes} == {1, 2}  # three come at the very end of a ramp over the whole run
+    assert clock.progress(first, plan) == 1
+
+
+def test_a_ramp_goes_on_in_the_middle(make: Make) -> None:
+    plan = make().plan
+    for total in ({"steps": 10}, {"tokens": 9000}):
+        whole, resumed = (Clock(**total, accumulate=4, ramp=0.6) for _ in range(2))
+        resumed.go_on(4, whole.first(4, plan))
+        rest = range(whole.first(4, plan), whole.first(4, plan) + 15)
+        assert [resumed.step(index, plan) for index in rest] == [whole.step(index, plan) for index in rest]
+        assert [resumed.progress(index, plan) for index in rest] == [whole.progress(index, plan) for index in rest]
+    longer = Clock(steps=20, accumulate=4, ramp=0.6)  # prolonged: what was seen is seen, and the ramp is flatter
+    longer.go_on(4, 6)
+    assert [longer.first(step) for step in range(4, 9)] == [6, 8, 10, 12, 14]
+
+
+def test_by_the_clock_a_batch_is_of_whatever_step_takes_it(make: Make) -> None:
+    clock = Clock(accumulate=4, ramp=0.6)
+    clock.go_on(7, 20)
+    clock.publish(0.3)
+    assert (clock.step(25), clock.progress(25, make().plan)) == (7, 0.3)
 
 
 def test_published_progress_reaches_workers(make: Make) -> None:

@@ -305,3 +305,39 @@ def test_the_fingerprint_sees_changes(tmp_path: Path) -> None:
     write(file, "a\nb\nc")
     assert fingerprint(data) != before
     assert fingerprint(data, "train") != fingerprint(Data(train=data.train, held_out=0.5), "train")
+
+
+def test_json_lines_with_tags(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"text": "Anna went.", "pos": [[5, 9, "VERB"], [0, 4, "PROPN"]]}\n{"text": "x"}\n')
+    found = list(documents(whole(file, tags="pos")))
+    assert [each.tags for each in found] == [[(0, 4, "PROPN"), (5, 9, "VERB")], []]
+    assert [each.tags for each in documents(whole(file))] == [None, None]
+    with pytest.raises(BesagError, match=r"data\.tags = 'tag', but nothing in .*a\.jsonl has a field of that name"):
+        list(documents(whole(file, tags="tag")))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("[[0, 2]]", r"its tags must be a list such as \[\[0, 3, \"DET\"\]"),
+        ('[[0, 2, ""]]', "its tags must be a list such as"),
+        ("[[0, 2, 7]]", "its tags must be a list such as"),
+        ('"DET"', "its tags must be a list such as"),
+        ('[[0, 9, "DET"]]', r"\[0, 9\] is no \[start, end\] in its 3 characters"),
+        ('[[0, 2, "DET"], [1, 3, "NOUN"]]', "may not overlap"),
+    ],
+)
+def test_tags_that_are_none(tmp_path: Path, given: str, said: str) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text(f'{{"text": "abc", "tags": {given}}}\n')
+    with pytest.raises(BesagError, match=said):
+        list(documents(whole(file, tags="tags")))
+
+
+def test_other_tags_are_another_source(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"text": "abc", "tags": []}\n')
+    plain, tagged = (fingerprint(whole(file, **more)) for more in ({}, {"tags": "tags"}))
+    assert "tags" not in plain  # caches of before are still found
+    assert tagged == {**plain, "tags": "tags"}

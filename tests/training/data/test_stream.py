@@ -142,6 +142,26 @@ def test_token_schedules(around: Vocabulary, file: str) -> None:
     assert [batch.progress for batch in found] == pytest.approx(wanted)
 
 
+def test_a_ramp_over_the_tokens_of_a_stream(around: Vocabulary, file: str) -> None:
+    def clock() -> Clock:
+        return Clock(tokens=2000, accumulate=4, ramp=0.5)
+
+    found = list(islice(make(around, file, clock=clock()), 60))
+    before = np.cumsum([0, *(len(batch.ids) for batch in found)])
+    first, step = 0, 0
+    while first < 50:
+        share = min(before[first] / 2000, 1.0)
+        size = 1 + int(3 * min(share / 0.5, 1.0))
+        assert {(batch.step, batch.progress) for batch in found[first : first + size]} == {(step, share)}
+        first, step = first + size, step + 1
+        if step == 9:
+            middle = first
+    begun = clock()
+    begun.go_on(9, middle)
+    resumed = make_loader(make(around, file, clock=begun), indices(middle), 0, False)
+    assert all(map(same, islice(resumed, 60 - middle), found[middle:]))
+
+
 @pytest.mark.parametrize("count", [1, 37, COUNT])
 def test_standard_input_comes_once_and_ends(around: Vocabulary, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(corpus(count).encode())))

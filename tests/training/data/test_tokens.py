@@ -12,7 +12,7 @@ from besag.errors import BesagError
 from besag.training.data import tokens
 from besag.training.data.sentences import sentences
 from besag.training.data.sources import Document
-from besag.training.data.tokens import IN_SPAN, SENTENCE, SPAN, WORD, tokenise, tokenised
+from besag.training.data.tokens import IN_SPAN, SENTENCE, SPAN, TAG, WORD, renumbered, tokenise, tokenised
 from besag.vocabulary import Vocabulary
 
 TEXTS = [
@@ -178,3 +178,43 @@ def test_errors_of_reading_and_of_processes_come_through(monkeypatch: pytest.Mon
     monkeypatch.setattr(tokens, "tokenise", refuse)
     with pytest.raises(BesagError, match="refused there"):
         list(tokenised(many(100), vocabulary, processes=2))
+
+
+def test_given_tags() -> None:
+    vocabulary = Vocabulary(tokenizers.build("wordpiece-cased"))
+    text = "The cats sleep on the mat."
+    tags = [(0, 3, "DET"), (4, 8, "NOUN"), (9, 14, "VERB"), (18, 21, "DET"), (22, 25, "NOUN")]
+    before, document = Document("A man.", None, "here", []), Document(text, [(4, 8)], "here", tags)
+    found = tokenise([before, document], vocabulary)
+    plain = tokenise([before._replace(tags=None), document._replace(tags=None)], vocabulary)
+    [encoded] = vocabulary.encode([text])
+    expected = []
+    for low, high in encoded.offsets[1:-1]:
+        named = [tag for start, end, tag in tags if low < end and high > start]
+        expected.append(named[0] if named else "")
+    assert expected.count("") == 2  # on, and the full stop
+    said = ["", *found.tags]
+    assert [said[number] for number in found.marks >> TAG] == [""] * int(found.documents[1]) + expected
+    assert (found.marks & 0xFF).tolist() == plain.marks.tolist()  # all else is as it was
+    assert (plain.marks.dtype, found.marks.dtype, plain.tags) == (np.uint8, np.uint16, ())
+
+
+def test_tags_have_one_number_however_text_is_grouped() -> None:
+    vocabulary = Vocabulary(tokenizers.build("wordpiece-cased"))
+    documents = [Document("The cat.", None, "", [(0, 3, one), (4, 7, two)]) for one, two in ("DN", "NV", "VX")]
+    whole = tokenise(documents, vocabulary)
+    known: dict[str, int] = {}
+    parts = [renumbered(tokenise([each], vocabulary), known) for each in documents]
+    assert [*known] == [*whole.tags] == ["D", "N", "V", "X"]
+    assert np.concatenate(parts).tolist() == whole.marks.tolist()
+
+
+def test_too_many_tags_are_refused() -> None:
+    vocabulary = Vocabulary(tokenizers.build("wordpiece-cased"))
+    text = "a " * 300
+    many = Document(text, None, "", [(2 * n, 2 * n + 1, f"tag{n}") for n in range(300)])
+    with pytest.raises(BesagError, match=r"more than 255 different tags, 'tag255' among them"):
+        tokenise([many], vocabulary)
+    known = {f"t{n}": n + 1 for n in range(255)}
+    with pytest.raises(BesagError, match="more than 255"):
+        renumbered(tokenise([many._replace(tags=[(0, 1, "new")])], vocabulary), known)

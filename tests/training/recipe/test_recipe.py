@@ -105,6 +105,7 @@ minimal_pairs = ["a.jsonl", "b.tsv"]
         ("[masking]\nlaw = 'span'\noptions.at = 'line'", "masking.options.at = 'line': one of"),
         ("[masking]\nlaw = 'entities'", "is about spans that are given with the text: name their field in data.spans"),
         ("[masking]\nlaw = 'error_aware'", "name their field in data.spans"),
+        ("[model]\nsubtokens = 17", "model.subtokens = 17: a whole number between 0 and 16 is needed"),
         ("[objective]\nname = 'distil'", "the objective 'distil' needs objective.options.teacher"),
         (
             "[objective]\nname = 'compatible'\noptions.weight = 'x'",

@@ -41,5 +41,9 @@ def test_processes_times_batches_stay(tmp_path: Path) -> None:
     refuse_other_steps(1, start, recipe, world=2)
     with pytest.raises(BesagError, match=r"a step had 4 batches .*would now have 2"):
         refuse_other_steps(1, start, recipe, world=1)
+    ramp = a_run.small(tmp_path / "run", {"run": {"accumulate": 2}, "schedule": {"ramp": 0.5}})
+    refuse_other_steps(2, Checkpoint(tmp_path, {"processes": 2}), ramp, world=2)
+    with pytest.raises(BesagError, match=r"schedule\.ramp = 0\.5 a run goes on with .* = 1 and 4 processes"):
+        refuse_other_steps(1, start, ramp, world=2)  # as many in the end, but not at first
     with pytest.raises(BesagError, match="does not fit"):
         refuse_other_steps(1, Checkpoint(tmp_path, {}), recipe, world=1)

@@ -202,6 +202,78 @@ def test_a_rate_may_fall_to_nothing(tmp_path: Path) -> None:
     assert np.isfinite(tilt.log_pi).all()
 
 
+def tagged(folder: Path) -> Path:
+    """The corpus with parts of speech; what `old` is depends on what follows it."""
+    path, rows = folder / "tagged.jsonl", a_run.corpus(folder).read_text().split()
+    kinds = {"dog": "NOUN", "cat": "NOUN", "bird": "NOUN", "sees": "VERB", "hears": "VERB", "likes": "VERB"}
+    with path.open("w") as file:
+        for start in range(0, len(rows), 16):
+            text, tags = "", []
+            words = rows[start : start + 16]
+            for word, after in zip(words, [*words[1:], ""], strict=True):
+                bare = word.strip(".").lower()
+                tag = ("ADJ" if after in kinds else "NOUN") if bare == "old" else kinds.get(bare)
+                tags += [[len(text), len(text) + len(word), tag]] if tag else []
+                text += word + " "
+            file.write(json.dumps({"text": text, "pos": tags}) + "\n")
+    return path
+
+
+def test_content_learns_by_the_parts_of_speech_that_are_given(tmp_path: Path) -> None:
+    """Losses are kept by tag, those of one word under two of them; a resumed run goes on with them."""
+    data = {"train": [str(tagged(tmp_path))], "tags": "pos"}
+    changes = {"data": data, "masking": {"law": "content", "rate": 0.4}, "schedule": {"steps": 4}}
+    made = build(a_run.small(tmp_path / "look", changes), device=torch.device("cpu"))
+    assert made.train is not None
+    assert sorted(made.train.meta["tags"]) == ["ADJ", "NOUN", "VERB"]
+    batch = made.batches.mask(made.batches.parts(0))
+    assert batch.tag is not None
+    old = made.vocabulary.encode(["old"])[0].ids[1]
+    here = batch.tag[batch.ids == int(old)]
+    assert len(here.unique()) == 2  # ADJ and NOUN, in context
+    run(tmp_path / "whole", changes)
+    state = Checkpoints(tmp_path / "whole" / "checkpoints", keep=2).newest()
+    assert state is not None
+    losses = state.read()["law"]["losses"]
+    assert losses.shape == (4,)  # three tags, and words without one
+    assert torch.isfinite(losses).all()
+    asked = iter(range(99))
+    run(tmp_path / "torn", changes, stop=lambda: next(asked) >= 1)
+    run(tmp_path / "torn", changes, resume=True)
+    one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "torn"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    assert load_tilt(tmp_path / "whole" / "model") is not None
+
+
+def test_a_ramp_that_is_stopped_and_resumed_is_the_same_run(tmp_path: Path) -> None:
+    changes = {"schedule": {"steps": 6, "ramp": 0.7}, "run": {"accumulate": 3, "checkpoint_every": 2}}
+    run(tmp_path / "whole", changes)
+    asked = iter(range(99))
+    run(tmp_path / "torn", changes, stop=lambda: next(asked) >= 2)
+    run(tmp_path / "torn", changes, resume=True)
+    one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "torn"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    told = [[row["tokens"] for row in logs.read(tmp_path / name)] for name in ("whole", "torn")]
+    plan = build(a_run.small(tmp_path / "look", changes), device=torch.device("cpu")).batches.plan
+    sizes = [1, 1, 1, 2, 2, 3]  # 1 + ⌊2 t / 0.7⌋ at t = 0, 1/6 … 5/6
+    assert told[0] == told[1] == [plan.tokens_before(int(last)) for last in np.cumsum(sizes)]
+
+
+@pytest.mark.parametrize("ema", [0.0, 0.5])
+def test_subtokens_leave_an_ordinary_model(tmp_path: Path, ema: float) -> None:
+    changes = {"model": {"config": a_run.MODEL, "subtokens": 3}, "schedule": {"steps": 4}, "run": {"ema": ema}}
+    run(tmp_path / "whole", changes)
+    asked = iter(range(99))
+    run(tmp_path / "torn", changes, stop=lambda: next(asked) >= 1)
+    run(tmp_path / "torn", changes, resume=True)
+    one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "torn"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    run(tmp_path / "plain", {"schedule": {"steps": 4}, "run": {"ema": ema}})
+    plain = load_file(tmp_path / "plain" / "model" / "model.safetensors")
+    assert {name: value.shape for name, value in plain.items()} == {name: value.shape for name, value in one.items()}
+    assert np.isfinite(besag.load(tmp_path / "whole" / "model", device="cpu").score("The dog sees.").total)
+
+
 def test_a_law_that_is_not_used_tilts_nothing(tmp_path: Path) -> None:
     run(tmp_path / "out", {"schedule": {"steps": 1}, "masking": {"law": "frequency"}, "objective": {"name": "mdlm"}})
     assert load_tilt(tmp_path / "out" / "model") is None

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from besag.errors import BesagError
-from besag.training.recipe import Recipe, Schedule
+from besag.training.recipe import Recipe, Run, Schedule
 from besag.training.run.schedule import Progress, Rates, Timer, factor
 
 SHAPES = ("linear", "cosine", "trapezoid", "constant")
@@ -87,6 +87,29 @@ def test_a_restored_run_goes_on_where_it_was() -> None:
     rest = run(second, 7, 2.0)
     assert len(begun) + len(rest) == len(factors)
     assert rest == pytest.approx(factors[10:])
+
+
+def test_a_ramp_counts_its_batches_by_whatever_is_the_length_of_the_run() -> None:
+    for schedule, tokens, seconds in (
+        (Schedule(steps=10, ramp=0.6), 7, 1.0),
+        (Schedule(tokens=100, ramp=0.6), 10, 1.0),
+        (Schedule(minutes=1.0, ramp=0.6), 7, 6.0),
+    ):
+        progress = Progress(Recipe(schedule=schedule, run=Run(accumulate=4)))
+        sizes = []
+        for step in range(9):
+            sizes.append(progress.together)
+            progress.begin(tokens, step * seconds)
+            progress.end()
+        behind = 1 if schedule.minutes else 0  # what a step begins with is known when the one before began
+        expected = [1, 1, 2, 2, 3, 3, 4, 4, 4, 4]
+        assert sizes == ([1] * behind + expected)[:9]
+        assert progress.batches == progress.seen == sum(sizes)
+        again = Progress(Recipe(schedule=schedule, run=Run(accumulate=4)))
+        again.restore(progress.state())
+        assert (again.batches, again.together) == (progress.batches, progress.together)
+    plain = Progress(Recipe(schedule=Schedule(steps=3), run=Run(accumulate=4)))
+    assert (plain.together, plain.seen) == (4, None)
 
 
 def test_a_run_of_minutes_that_is_over_stays_over() -> None:

@@ -121,6 +121,41 @@ def test_resumed_in_the_middle_it_ends_in_the_same_bits(tmp_path: Path, schedule
     assert not same(weights(resumed), weights(small.loop(recipe, tmp_path)))
 
 
+def test_a_ramp_takes_more_batches_from_step_to_step(tmp_path: Path) -> None:
+    """Each step is the mean over all it asks, however many batches that is."""
+    recipe = small.recipe(schedule={"steps": 6, "ramp": 0.5}, accumulate=3, optimizer={"clip": 0.0})
+    taken: list[list[int]] = []
+    lines: list[dict[str, float]] = []
+    loop = small.loop(recipe, tmp_path, Hooks(log=lines.append), **NO_DROPOUT)
+    given = loop.training_step
+    loop.training_step = lambda model, inputs, count=None: (
+        taken.append([int(batch.draw[0]) // 3 for batch in inputs]), given(model, inputs, count))[1]  # fmt: skip
+    loop.train()
+    assert taken == [[0], [1], [2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12]]
+    sizes = [len(small.batch(index, 0, loop.built.vocabulary).ids) for index in range(13)]
+    assert loop.progress.tokens == sum(sizes)
+    assert [line["tokens"] for line in lines] == [sum(sizes[: each[-1] + 1]) for each in taken]
+    assert loop.progress.batches == 13
+
+
+@pytest.mark.parametrize("schedule", [{"steps": 7, "ramp": 0.6}, {"tokens": 480, "ramp": 1.0}])
+def test_a_ramp_resumed_in_its_middle_ends_in_the_same_bits(tmp_path: Path, schedule: dict[str, Any]) -> None:
+    recipe = small.recipe(schedule=schedule, accumulate=4, checkpoint_every=3)
+    store = Checkpoints(tmp_path / "checkpoints", keep=99)
+    hooks = Hooks()
+    whole = small.loop(recipe, tmp_path, hooks)
+    hooks.save = lambda: store.save(whole.progress.step, whole.snapshot(), {})  # type: ignore[assignment]
+    whole.train()
+    first = min(path.name for path in store.folder.iterdir())
+    start = Checkpoint(store.folder / first, json.loads((store.folder / first / "meta.json").read_text()))
+    resumed = small.loop(recipe, tmp_path, Hooks(), start)
+    assert 3 <= resumed.progress.batches < 12
+    resumed.train()
+    assert (resumed.progress.step, resumed.progress.tokens, resumed.progress.batches) == (
+        whole.progress.step, whole.progress.tokens, whole.progress.batches)  # fmt: skip
+    assert same(weights(resumed), weights(whole))
+
+
 def test_dropout_is_part_of_what_is_resumed(tmp_path: Path) -> None:
     """The test above would not see a forgotten generator if nothing drew from it."""
     recipe = small.recipe(schedule={"steps": 2})

@@ -15,8 +15,8 @@ from besag.arrays import Bools, Ints
 from besag.errors import BesagError
 from besag.masks import Masking
 from besag.masks.law import Adaptive
-from besag.masks.passages import Passages
-from besag.training.data.tokens import IN_SPAN, SPAN, WORD, width
+from besag.masks.passages import NO_TAGS, Passages
+from besag.training.data.tokens import IN_SPAN, SPAN, TAG, WORD, width
 from besag.training.network.batch import Batch, Layout, Source
 from besag.training.network.tiles import TILE, cut
 from besag.vocabulary import Vocabulary
@@ -71,7 +71,7 @@ class Template:
         ids[inner] = tokens[place]
         free = np.zeros(len(row), np.bool_)
         free[inner] = ~self.special[ids[inner]]
-        mark = np.zeros(len(row), np.uint8)
+        mark = np.zeros(len(row), marks.dtype)
         mark[inner] = marks[place]
         opening = first + head  # (R,) the first inner token of each row: whatever it stands in begins anew
         opening = opening[length > 0]
@@ -84,6 +84,7 @@ class Template:
             np.where(free, _numbers(mark & WORD, row, first), -1),
             np.where(mark & IN_SPAN, _numbers(mark & SPAN, row, first), -1),
             draw,
+            (mark >> TAG).astype(np.int64) - 1 if mark.itemsize > 1 else NO_TAGS,
         )
 
 
@@ -125,12 +126,14 @@ class Maker:
             asked, weight = np.append(asked, np.full(more, last)), np.append(weight, np.zeros(more, np.float32))
         length = np.bincount(passages.row, minlength=len(passages.draw))  # (R,)
         ids, inputs, free, rate, draw = passages.ids, corrupted.inputs, passages.free, corrupted.rate, passages.draw
+        tag = passages.tag
         if self.shape is not None:
             tokens, rows = self.shape
             extra = self._filling(tokens - len(ids), rows - len(length))
             pads = np.full(tokens - len(ids), self.template.pad_id)
             ids, inputs = np.append(ids, pads), np.append(inputs, pads)
             free = np.append(free, np.zeros(len(pads), np.bool_))
+            tag = np.append(tag, np.full(len(pads), -1)) if len(tag) else tag
             rate, draw = np.append(rate, np.ones(len(extra))), np.append(draw, np.zeros(len(extra), np.int64))
             length = np.append(length, extra)
         longest = self.longest if self.unpadded else int(length.max())
@@ -150,6 +153,7 @@ class Maker:
             torch.from_numpy(np.ascontiguousarray(draw, np.int64)),
             parts.step,
             parts.progress,
+            torch.from_numpy(tag.astype(np.int64)) if len(tag) else None,
         )
 
     def _tiles(self, length: Ints) -> np.ndarray:  # (G + 1,) int32

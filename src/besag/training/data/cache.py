@@ -2,9 +2,9 @@
 
 A folder of three plain arrays and a description:
     tokens.bin     (N,) uint16 or uint32: the documents one after the other, without special tokens around them
-    marks.bin      (N,) uint8: what begins at a token (the bits of `tokens.py`)
+    marks.bin      (N,) uint8: what begins at a token (the bits of `tokens.py`); uint16 with the number of its tag
     documents.bin  (D + 1,) int64: document d is tokens documents[d] … documents[d+1]−1
-    meta.json      format, shapes, sha256 of each array, and what they were made from
+    meta.json      format, shapes, sha256 of each array, what they were made from, and the names of tags
 
 It is written into a folder beside and renamed when whole: a cache is there in full or not at all. Knows no passages,
 batches or masks.
@@ -21,7 +21,7 @@ import shutil
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,7 +34,7 @@ from besag.errors import BesagError, quoted
 from besag.masks.law import Statistics
 from besag.training.data import sources
 from besag.training.data.sources import Document, Which
-from besag.training.data.tokens import Tokens, dtype_of, tokenised, width
+from besag.training.data.tokens import TAG, Tokens, dtype_of, renumbered, tokenised, width
 from besag.training.recipe import Data
 from besag.vocabulary import Vocabulary
 
@@ -51,7 +51,7 @@ class Cache:
     def __init__(self, folder: Path, meta: dict[str, Any]) -> None:
         self.folder, self.meta = folder, meta
         self.tokens: NDArray[Any]  # (N,)
-        self.marks: NDArray[np.uint8]  # (N,)
+        self.marks: NDArray[Any]  # (N,)
         self.documents: NDArray[np.int64]  # (D + 1,)
         for name in NAMES:
             about = meta["arrays"][name]
@@ -98,12 +98,16 @@ class Cache:
                 raise _damaged(self.folder, f"the checksum of {name}.bin is not the one written with it")
 
     def statistics(self, vocabulary: Vocabulary) -> Statistics:
-        size = width(vocabulary)
-        counts = np.zeros(size, np.int64)
+        size, kinds = width(vocabulary), 1 + len(self.meta.get("tags", ()))
+        counts = np.zeros(size * kinds, np.int64)
         for low in range(0, len(self.tokens), CHUNK):
-            counts += np.bincount(self.tokens[low : low + CHUNK], minlength=size)
+            token, tag = self.tokens[low : low + CHUNK].astype(np.int64), self.marks[low : low + CHUNK] >> TAG
+            counts += np.bincount(token * kinds + tag, minlength=size * kinds)
+        tagged = counts.reshape(size, kinds)
         written = tuple(vocabulary.token(id) for id in range(size))
-        return Statistics(counts, _Documents(self), vocabulary.special_ids, written)
+        return Statistics(
+            tagged.sum(1), _Documents(self), vocabulary.special_ids, written, tagged[:, 1:] if kinds > 1 else None
+        )
 
 
 class _Documents:
@@ -231,8 +235,10 @@ def build_cache(
         partial.mkdir()
     try:
         groups = tokenised(documents, vocabulary, alone=alone, densest=densest, processes=processes)
-        arrays = _write(groups, vocabulary, partial, folder, progress)
+        tags: dict[str, int] = {}
+        arrays = _write(groups, vocabulary, partial, folder, progress, tags)
         meta = {"format": FORMAT, "arrays": arrays, "made_from": made_from or {}, "alone": alone}
+        meta |= {"tags": [*tags]} if tags else {}
         meta["tokenizer"] = tokenizer_digest(vocabulary)
         with _writing(folder):
             with open(partial / "meta.json", "w", encoding="utf-8") as file:
@@ -280,17 +286,25 @@ class _Array:
 
 
 def _write(
-    groups: Iterable[Tokens], vocabulary: Vocabulary, partial: Path, folder: Path, progress: Progress | None
+    groups: Iterator[Tokens],
+    vocabulary: Vocabulary,
+    partial: Path,
+    folder: Path,
+    progress: Progress | None,
+    tags: dict[str, int],
 ) -> dict[str, dict[str, Any]]:
-    kinds = {"tokens": dtype_of(vocabulary), "marks": np.dtype(np.uint8), "documents": np.dtype(np.int64)}
+    """What was written of each array; the numbers of all tags are written down in `tags`."""
+    first = list(islice(groups, 1))
+    marks = first[0].marks.dtype if first else np.dtype(np.uint8)
+    kinds = {"tokens": dtype_of(vocabulary), "marks": marks, "documents": np.dtype(np.int64)}
     with ExitStack() as files:
         arrays = {name: _Array(files.enter_context(_file(partial / f"{name}.bin")), kinds[name]) for name in NAMES}
         arrays["documents"].add(np.zeros(1, np.int64))
-        for group in groups:
+        for group in chain(first, groups):
             with _writing(folder):
                 arrays["documents"].add(group.documents[1:] + arrays["tokens"].size)
                 arrays["tokens"].add(group.tokens)
-                arrays["marks"].add(group.marks)
+                arrays["marks"].add(renumbered(group, tags))
             if progress is not None:
                 progress(arrays["documents"].size - 1, arrays["tokens"].size)
         if not arrays["tokens"].size:

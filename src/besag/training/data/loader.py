@@ -61,7 +61,7 @@ class BatchDataset(Dataset[Batch | Parts]):
         return parts if self.maker.adaptive else self.maker.mask(parts)
 
     def parts(self, index: int) -> Parts:
-        return Parts(self.clean(index), self.clock.step(index), self.clock.progress(index, self.plan))
+        return Parts(self.clean(index), self.clock.step(index, self.plan), self.clock.progress(index, self.plan))
 
     def clean(self, index: int) -> Passages:
         """The passages of a batch, nothing hidden."""

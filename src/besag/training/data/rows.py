@@ -1,7 +1,8 @@
 """Documents out of rows with named fields: those of a file (`besag.files`), and names of `datasets`.
 
-A row's text stands in one field, and the spans that were given for it (entities, errors) may stand in another; either
-may be nested, as in `meta.spans`. What is wrong with a row is told with its file and line. Knows no tokenizer.
+A row's text stands in one field, and the spans that were given for it (entities, errors; parts of speech, with their
+tags) may stand in others; each may be nested, as in `meta.spans`. What is wrong with a row is told with its file and
+line. Knows no tokenizer.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from besag.errors import BesagError, require
+from besag.errors import BesagError, quoted, require
 from besag.files.columns import has, text, value
 from besag.files.rows import Row
 from besag.training.recipe import Data
@@ -19,6 +20,7 @@ class Document(NamedTuple):
     text: str  # paragraphs are lines
     spans: list[tuple[int, int]] | None  # given spans (entities, errors), in characters, in order; None: none given
     origin: str  # for messages: "corpus/a.txt, line 17"
+    tags: list[tuple[int, int, str]] | None = None  # given tags, from where to where each, in order; None: none given
 
 
 def from_rows(rows: Iterable[Row], data: Data) -> Iterator[Document]:
@@ -42,15 +44,35 @@ def document(row: Mapping[str, Any], origin: str, data: Data) -> Iterator[Docume
     """The document of one row; none where its text is empty."""
     found = text(row, data.field, origin)
     if found.strip():
-        given = data.spans is not None and has(row, data.spans, origin)
-        yield Document(found, _spans(value(row, str(data.spans), origin), found, origin) if given else None, origin)
+        spans, tags = (
+            _listed(value(row, name, origin)) if name is not None and has(row, name, origin) else None
+            for name in (data.spans, data.tags)
+        )
+        yield Document(
+            found,
+            None if spans is None else _spans(spans, found, origin),
+            origin,
+            None if tags is None else _tags(tags, found, origin),
+        )
+
+
+def _listed(given: Any) -> Any:
+    return [] if given is None else given
+
+
+def _tags(given: Any, text: str, origin: str) -> list[tuple[int, int, str]]:
+    if not isinstance(given, list | tuple) or not all(map(_is_tag, given)):
+        right = '[[0, 3, "DET"], [4, 7, "NOUN"]]'
+        raise BesagError(f"{origin}: its tags must be a list such as {right}, not {quoted(given)}.")
+    name = {(start, end): tag for start, end, tag in given}
+    return [(*span, name[span]) for span in _spans([entry[:2] for entry in given], text, origin)]
 
 
 def _spans(given: Any, text: str, origin: str) -> list[tuple[int, int]]:
-    if given is not None and not isinstance(given, list | tuple):
+    if not isinstance(given, list | tuple):
         raise BesagError(f"{origin}: its spans must be a list such as [[0, 4], [9, 12]], not {repr(given)[:60]}.")
     spans: list[tuple[int, int]] = []
-    for entry in sorted(given or (), key=lambda pair: tuple(pair) if _is_span(pair) else (-1, -1)):
+    for entry in sorted(given, key=lambda pair: tuple(pair) if _is_span(pair) else (-1, -1)):
         start, end = entry if _is_span(entry) else (-1, -1)
         floor = spans[-1][1] if spans else 0
         if not floor <= start < end <= len(text):
@@ -65,6 +87,12 @@ def _spans(given: Any, text: str, origin: str) -> list[tuple[int, int]]:
 def _is_span(entry: Any) -> bool:
     """Two whole numbers."""
     return isinstance(entry, list | tuple) and len(entry) == 2 and all(type(part) is int for part in entry)
+
+
+def _is_tag(entry: Any) -> bool:
+    """A span and its name."""
+    three = isinstance(entry, list | tuple) and len(entry) == 3
+    return three and _is_span(entry[:2]) and isinstance(entry[2], str) and bool(entry[2])
 
 
 def _first_line(failure: Exception) -> str:

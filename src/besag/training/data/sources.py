@@ -109,23 +109,26 @@ def fingerprint(data: Data, which: Which = "train") -> dict[str, Any]:
         "field": data.field,
         "spans": data.spans,
         "held_out": [which, data.held_out] if not data.valid else None,
+        **({} if data.tags is None else {"tags": data.tags}),
         **({"densest": data.densest} if which == "train" and data.densest is not None else {}),
     }
 
 
 def _read(data: Data, names: Iterable[str], dataset: str | None) -> Iterator[Document]:
-    """Every document; where spans are named, each has some or [], and one at least must have been given them."""
-    given, seen = data.spans is None, False
+    """Every document; where spans or tags are named, each has some or [], and one at least was given them."""
+    wanted = [name for name in ("spans", "tags") if getattr(data, name) is not None]
+    missing, seen = {*wanted}, False
     for document in _every(data, names, dataset):
-        given, seen = given or document.spans is not None, True
-        yield document if data.spans is None or document.spans is not None else document._replace(spans=[])
-    if seen and not given:
-        where = ", ".join([*names, *filter(None, [dataset])])
-        raise BesagError(f"data.spans = {data.spans!r}, but nothing in {where} has a field of that name.")
+        lacks = {name for name in wanted if getattr(document, name) is None}
+        missing, seen = missing & lacks, True
+        yield document._replace(**{name: [] for name in lacks}) if lacks else document
+    if seen and missing:
+        where, name = ", ".join([*names, *filter(None, [dataset])]), min(missing)
+        raise BesagError(f"data.{name} = {getattr(data, name)!r}, but nothing in {where} has a field of that name.")
 
 
 def _every(data: Data, names: Iterable[str], dataset: str | None) -> Iterator[Document]:
-    fields = [data.field, *([data.spans] if data.spans else [])]
+    fields = [data.field, *filter(None, (data.spans, data.tags))]
     for name in files(names):
         if format_of(name) == "text":
             yield from _texts(_lines(name), name)

@@ -88,13 +88,13 @@ class StreamBatches(IterableDataset[Batch | Parts]):
     def __iter__(self) -> Iterator[Batch | Parts]:
         self._tokens = counted = drawn = 0
         for index, (waiting, chosen) in enumerate(self._batches()):
-            if index % self.clock.each == 0:
+            if self.clock.opens(index):
                 self._tokens = counted
             start, length = waiting.start[chosen], waiting.length[chosen]
             if index in self.order:
                 draw = (drawn + np.arange(len(start))) & 0xFFFFFFFF
                 passages = self.maker.template.passages(waiting.tokens, waiting.marks, start, length, draw)
-                parts = Parts(passages, self.clock.step(index), self.clock.progress(index, self))
+                parts = Parts(passages, self.clock.step(index, self), self.clock.progress(index, self))
                 yield parts if self.maker.adaptive else self.maker.mask(parts)
             counted += int(length.sum()) + self.special * len(length)
             drawn += len(start)

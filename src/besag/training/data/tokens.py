@@ -1,4 +1,4 @@
-"""Documents as token ids, with marks that say where words, sentences and given spans begin.
+"""Documents as token ids, with marks that say where words, sentences and given spans begin, and which tags were given.
 
 Knows `Vocabulary.encode` and the rules for sentences. A paragraph is tokenised whole, or, where every passage is to be
 one sentence, each sentence alone, as it will be scored. Only a line longer than `PIECE` is cut, before white space, so
@@ -24,13 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag.arrays import Bools, Ints
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.training.data.children import begun_deaf, turn_deaf
 from besag.training.data.sentences import sentences
 from besag.training.data.sources import Document
 from besag.vocabulary import Vocabulary
 
 WORD, SENTENCE, IN_SPAN, SPAN = 1, 2, 4, 8  # bits of a mark: begins a word, begins a sentence, in a span, begins a span
+TAG = 8  # bits of a mark before the number of its tag, from 1 on; 0: none
+MOST_TAGS = 255
 PIECE = 100_000  # characters: the longest text that is tokenised whole
 GROUP = 1_000_000  # characters of documents that are one piece of work
 CALL = 250_000  # characters given to the tokenizer at a time: its answers take a hundred times their room
@@ -39,8 +41,9 @@ ALONE = 4  # groups: less text is not worth starting processes for
 
 class Tokens(NamedTuple):
     tokens: NDArray[np.unsignedinteger[Any]]  # (N,)
-    marks: NDArray[np.uint8]  # (N,)
+    marks: NDArray[np.unsignedinteger[Any]]  # (N,) one byte, two where tags were given
     documents: Ints  # (D + 1,) bounds
+    tags: tuple[str, ...] = ()  # that were given, in the order of their numbers
 
 
 def width(vocabulary: Vocabulary) -> int:
@@ -66,11 +69,13 @@ def tokenise(
     begins: list[int] = []  # (S,) where each sentence begins
     before: list[int] = []  # (D,) sentences of all documents before
     spans: list[tuple[int, int]] = []
+    tags: list[tuple[int, int, str]] = []
     for number, (document, shift) in enumerate(zip(documents, base[:-1].tolist(), strict=True)):
         found = sentences(document.text)
         before.append(len(begins))
         begins += [shift + start for start, _ in found]
         spans += [(shift + start, shift + end) for start, end in document.spans or ()]
+        tags += [(shift + start, shift + end, tag) for start, end, tag in document.tags or ()]
         for start, end in _pieces(document.text, found if alone else _paragraphs(document.text)):
             texts.append(document.text[start:end])
             first.append(shift + start)
@@ -95,16 +100,50 @@ def tokenise(
     sentence = np.maximum(sentence, np.array(before, np.int64)[document_of])  # white space before the first is its own
     marks[_changes(sentence)] |= SENTENCE
     if spans:
-        opens, closes = np.array(spans).T
-        which = np.searchsorted(closes, begin, side="right")
-        inside = np.append(opens, np.iinfo(np.int64).max)[which] < np.maximum(stop, begin + 1)
+        which, inside = _standing(begin, stop, spans)
         marks[inside] |= IN_SPAN
         marks[inside & (_changes(which) | np.append(True, ~inside[:-1])[: len(ids)])] |= SPAN
+    names = tuple(dict.fromkeys(tag for _, _, tag in tags))
+    if any(document.tags is not None for document in documents):
+        marks = marks | _tagged(begin, stop, tags, names) << TAG
     counts = np.bincount(document_of, minlength=len(documents))
     if densest is not None:
         kept = counts <= densest * np.array([len(document.text) for document in documents])  # (D,)
         ids, marks, counts = ids[kept[document_of]], marks[kept[document_of]], counts[kept]
-    return Tokens(ids, marks, np.append(0, np.cumsum(counts[counts > 0])).astype(np.int64))
+    return Tokens(ids, marks, np.append(0, np.cumsum(counts[counts > 0])).astype(np.int64), names)
+
+
+def renumbered(text: Tokens, known: dict[str, int]) -> NDArray[np.unsignedinteger[Any]]:
+    """(N,) the marks, with the numbers that tags have in `known`, where new ones are written down."""
+    if not text.tags:
+        return text.marks
+    number = [0, *(known.setdefault(tag, len(known) + 1) for tag in text.tags)]
+    _refuse_many(known)
+    own = (1 << TAG) - 1
+    return (text.marks & own) | np.array(number, np.uint16)[text.marks >> TAG] << TAG
+
+
+def _refuse_many(names: Iterable[str]) -> None:
+    if beyond := [*names][MOST_TAGS:]:
+        raise BesagError(
+            f"there are more than {MOST_TAGS} different tags, {quoted(beyond[0])} among them: give classes."
+        )
+
+
+def _standing(begin: Ints, stop: Ints, spans: list[tuple[int, int]]) -> tuple[Ints, Bools]:  # (N,), (N,)
+    """In which of the spans, one after the other, each token stands, if it stands in any."""
+    opens, closes = np.array(spans).reshape(-1, 2).T
+    which = np.searchsorted(closes, begin, side="right")
+    return which, np.append(opens, np.iinfo(np.int64).max)[which] < np.maximum(stop, begin + 1)
+
+
+def _tagged(begin: Ints, stop: Ints, tags: list[tuple[int, int, str]], names: tuple[str, ...]) -> NDArray[np.uint16]:
+    """(N,) the number of the tag that each token stands in, from 1 on; 0: in none."""
+    _refuse_many(names)
+    number = {name: place for place, name in enumerate(names, start=1)}
+    which, inside = _standing(begin, stop, [(start, end) for start, end, _ in tags])
+    said = np.array([*(number[tag] for _, _, tag in tags), 0], np.uint16)  # the last one: behind them all
+    return np.where(inside, said[which], 0).astype(np.uint16)
 
 
 def tokenised(

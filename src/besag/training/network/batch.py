@@ -65,6 +65,7 @@ class Batch(NamedTuple):
     draw: Tensor  # (R,) int64: the counter of each sequence's noise
     step: int  # of the optimiser, from 0
     progress: float  # from 0 to 1 over the whole run
+    tag: Tensor | None = None  # (T,) int64: the tags that were given with the text, −1 where none was; None: nowhere
 
     def to(self, device: torch.device | str) -> Batch:
         moved: Batch = _moved(self, device)

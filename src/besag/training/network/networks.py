@@ -23,7 +23,7 @@ from besag.conditionals import families, loading, weights
 from besag.conditionals.configuration import read_config
 from besag.conditionals.network import places
 from besag.errors import BesagError, nearest, quoted
-from besag.training.network import causal_start, decoders
+from besag.training.network import causal_start, decoders, subtokens
 from besag.training.network.batch import Layout
 from besag.training.network.encoder import Encoder
 from besag.training.recipe import SIZES, Recipe
@@ -72,7 +72,7 @@ def network(recipe: Recipe, vocabulary: Vocabulary) -> Any:
             f"data.max_length = {recipe.data.max_length}, but the network has {room} places (max_position_embeddings): "
             "shorten the one, or give a new network more of the other"
         )
-    return model
+    return subtokens.attach(model, vocabulary, recipe.model.subtokens) if recipe.model.subtokens else model
 
 
 def refuse_unrelated(start: str, path: str, vocabulary: Vocabulary, rows: int) -> None:

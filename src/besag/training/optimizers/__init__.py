@@ -39,7 +39,8 @@ def _decayed(named: list[tuple[str, nn.Parameter]], settings: Settings) -> list[
 
 def _muon_groups(module: nn.Module, named: list[tuple[str, nn.Parameter]], settings: Settings) -> list[dict[str, Any]]:
     """Matrices inside the network turn as Muon says; embeddings, the head's table, norms and biases as AdamW says."""
-    tables = {id(part.weight) for part in module.modules() if isinstance(part, nn.Embedding)}  # and what is tied to one
+    embeddings = [part for part in module.modules() if isinstance(part, nn.Embedding)]
+    tables = {id(weight) for part in embeddings for weight in part.parameters()}  # and what is tied to one
     hidden = [(name, w) for name, w in named if w.ndim == 2 and id(w) not in tables and "decoder.weight" not in name]
     taken = {id(w) for _, w in hidden}
     # three matrices in one: each is turned by itself

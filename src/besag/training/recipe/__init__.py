@@ -35,6 +35,7 @@ class Data:
     valid_target: tuple[str, ...] = ()  # beside `valid_source`
     source_field: str | None = None  # parallel text in the rows of `train` and `valid`: the source; `field`: the target
     spans: str | None = None  # field with [[start, end], …] in characters: entities or errors, for laws that want them
+    tags: str | None = None  # field with [[start, end, tag], …] in characters: parts of speech, for the law `content`
     dataset: str | None = None  # a name for `datasets.load_dataset`, with `split`
     split: str = "train"  # of that dataset
     densest: float | None = None  # leave out training documents with more tokens than this share of their characters
@@ -62,6 +63,7 @@ class Model:
     family: str = "modernbert"  # any model_type of transformers that has a *ForMaskedLM, or "besag"; bart, marian, t5 …
     decoder: Literal["none", "masked", "causal"] = "none"  # beside a source: sees both sides, or the left one alone
     config: dict[str, Any] = field(default_factory=dict)  # of that family; sizes not set are those of a small network
+    subtokens: int = 0  # add vectors of the runs of so many characters at most in each token to its own (AMLM); 0: none
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ class Schedule:
     shape: Literal["linear", "cosine", "trapezoid", "constant"] = "linear"  # how it falls afterwards
     decay: float = 0.4  # trapezoid: share of the run in which the rate falls
     floor: float = 0.0  # share of the learning rate that is left at the end
+    ramp: float = 0.0  # share of the run over which a step grows from one batch to run.accumulate of them (Cramming)
 
 
 @dataclass(frozen=True)

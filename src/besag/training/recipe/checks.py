@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from besag.errors import BesagError, nearest, quoted
 from besag.registry import refuse_unknown
-from besag.training.recipe import translation, values
+from besag.training.recipe import together, translation, values
 from besag.training.recipe.values import Bounds
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ EVERY, FROM_ZERO = Bounds(1, 10**9), Bounds(0, 10**9)
 # be found out by a machine that runs out of memory, or never ends.
 BOUNDS = {
     "data.held_out": BELOW_ONE, "data.densest": FACTOR, "data.max_length": Bounds(4, 2**20),
-    "data.batch_tokens": Bounds(4, 2**28), "tokenizer.size": Bounds(16, 2**22),
+    "data.batch_tokens": Bounds(4, 2**28), "tokenizer.size": Bounds(16, 2**22), "model.subtokens": Bounds(0, 16),
     "masking.rate": SOME_SHARE, "masking.end_rate": SHARE, "masking.hold": BELOW_ONE, "masking.mask": SHARE,
     "masking.random": SHARE, "masking.keep": SHARE, "masking.predict": SOME_SHARE, "masking.copies": Bounds(1, 1000),
     "objective.smoothing": BELOW_ONE, "objective.length": WEIGHT,
@@ -38,7 +38,7 @@ BOUNDS = {
     "optimizer.betas": BELOW_ONE, "optimizer.eps": FACTOR, "optimizer.momentum": BELOW_ONE,
     "optimizer.clip": WEIGHT,
     "schedule.steps": EVERY, "schedule.tokens": Bounds(1, 10**15), "schedule.minutes": Bounds(0, 10**7, low_open=True),
-    "schedule.warmup": SHARE, "schedule.decay": SHARE, "schedule.floor": SHARE,
+    "schedule.warmup": SHARE, "schedule.decay": SHARE, "schedule.floor": SHARE, "schedule.ramp": SHARE,
     "run.seed": Bounds(0, 2**47), "run.accumulate": Bounds(1, 2**16), "run.ema": BELOW_ONE,
     "run.average": Bounds(1, 1000), "run.checkpoint_every": EVERY,
     "run.checkpoint_shard": Bounds(1, 10**6), "run.keep": EVERY,
@@ -61,6 +61,7 @@ def check(recipe: Recipe, source: str) -> None:
         _check_law(recipe)
         _check_objective(recipe)
         _check_model(recipe)
+        together.check(recipe)
     except BesagError as error:
         raise BesagError(f"{source}: {error}") from error
 

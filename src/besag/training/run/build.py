@@ -79,10 +79,13 @@ class Built:
         """The share of tokens that is to be hidden at this progress, on average."""
         return float(self.masking.rate.at(progress, np.arange(RATES), self.recipe.run.seed).mean())
 
-    def loader(self, start: int, ranks: Ranks, *, pin: bool) -> DataLoader[Any]:
-        """The batches of one process, from step `start` on, without end."""
+    def loader(self, start: int, ranks: Ranks, *, pin: bool, seen: int | None = None) -> DataLoader[Any]:
+        """The batches of one process, from step `start` on, without end; a ramp must know how many it has `seen`."""
         run = self.recipe.run
         order = indices(start, ranks.rank, ranks.world, run.accumulate)
+        if seen is not None:
+            self.clock.go_on(start, seen)
+            order = indices(seen, ranks.rank, ranks.world)
         made = make_loader(self.batches, order, run.workers, pin)
         made.generator = torch.Generator()  # otherwise it would draw from the one that dropout draws from
         return made
@@ -232,7 +235,7 @@ def _batches(
     static: bool,
 ) -> tuple[BatchDataset | StreamBatches, Clock]:
     schedule, run, copies = recipe.schedule, recipe.run, recipe.masking.copies
-    clock = Clock(schedule.steps, schedule.tokens, run.accumulate, ranks.world)
+    clock = Clock(schedule.steps, schedule.tokens, run.accumulate, ranks.world, ramp=schedule.ramp)
     if data.pairs is not None:
         pairs = PairPlan(data.pairs, recipe.data, special=Template(vocabulary).size, seed=run.seed)
         return PairBatches(pairs, vocabulary, masking, clock, seed=run.seed), clock

@@ -42,6 +42,12 @@ def refuse_other_steps(accumulate: int, start: Checkpoint, recipe: Recipe, world
     with start.fitting():
         processes = int(start.meta["processes"])
     before, now = accumulate * processes, recipe.run.accumulate * world
+    if recipe.schedule.ramp and (accumulate, processes) != (recipe.run.accumulate, world):
+        raise BesagError(
+            f"with schedule.ramp = {recipe.schedule.ramp:g} a run goes on with run.accumulate = {accumulate} and "
+            f"{processes} processes, as it began, and not with {recipe.run.accumulate} and {world}: a step begins with "
+            "one batch of each process"
+        )
     if before != now:
         raise BesagError(
             f"a step had {before} batches (run.accumulate = {accumulate}, {processes} processes), and would now "

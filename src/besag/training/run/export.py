@@ -17,7 +17,7 @@ from besag.errors import BesagError
 from besag.files.folders import whole_folder
 from besag.masks.rates import LEAST
 from besag.training.data.cache import Cache, tokenizer_digest
-from besag.training.network import adapt
+from besag.training.network import adapt, subtokens
 from besag.training.run import card, rounding
 from besag.training.run.build import Built
 from besag.training.run.schedule import Progress
@@ -60,7 +60,7 @@ def _write(
     curves: Path | None,
 ) -> None:
     trained, total = _counted(built.model)
-    model = adapt.finish(built.model)
+    model = adapt.finish(subtokens.fold(built.model))
     with saved.quiet():
         model.save_pretrained(draft)
         save_whole(built.vocabulary.tokenizer, draft)

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from statistics import fmean, harmonic_mean
 
 from besag.hardware import choose_device, memory_available
 from besag.results.words import counted
 from besag.training import optimizers
 from besag.training.data.cache import Cache
+from besag.training.data.clock import batches_at
 from besag.training.recipe import Recipe
 from besag.training.recipe import checks as recipe_checks
 from besag.training.run import memory
 from besag.training.run.build import Built, build
 from besag.training.run.checkpoint import MEGABYTE
+
+PARTS = 1000  # of a run, over which the mean of a ramp is taken
 
 
 def forecast(recipe: Recipe) -> list[tuple[str, str]]:
@@ -65,6 +69,13 @@ def _corpus(cache: Cache | None) -> str:
     return f"{len(cache.documents) - 1:,} documents, {len(cache.tokens):,} tokens"
 
 
+def _together(built: Built, kind: str) -> float:
+    """Batches of each process in a step, on average over the steps: a ramp makes many small ones first."""
+    run, ramp = built.recipe.run, built.recipe.schedule.ramp
+    sizes = [batches_at((part + 0.5) / PARTS, run.accumulate, ramp) for part in range(PARTS)]  # at even progress
+    return fmean(sizes) if kind == "steps" else harmonic_mean(sizes)
+
+
 def _sequences(built: Built) -> Iterator[tuple[str, str]]:
     kind, total = recipe_checks.total(built.recipe)
     planned = f"{total:g} minutes" if kind == "minutes" else f"{int(total):,} {kind}"
@@ -76,7 +87,7 @@ def _sequences(built: Built) -> Iterator[tuple[str, str]]:
     passages, batches = len(epoch.start), len(epoch.batches) - 1
     tokens = int(epoch.tokens[-1]) * plan.copies
     yield "an epoch", f"{passages:,} sequences of {tokens / plan.copies / passages:.1f} tokens, {batches:,} batches"
-    each = tokens / batches * built.clock.each  # tokens of one step
+    each = tokens / batches * built.clock.world * _together(built, kind)  # tokens of one step, on average
     if kind == "minutes":
         yield "run", f"{planned}; one step is {each:,.0f} tokens"
         return

@@ -21,6 +21,7 @@ from statistics import median
 
 import torch
 
+from besag.training.data.clock import batches_at
 from besag.training.recipe import Recipe, Schedule
 from besag.training.recipe import checks as recipe_checks
 
@@ -49,9 +50,12 @@ class Progress:
         self.kind, length = recipe_checks.total(recipe)
         self.schedule = recipe.schedule
         self.total = float(length) * (60.0 if self.kind == "minutes" else 1.0)
+        self._accumulate = recipe.run.accumulate
         self.step, self.tokens, self.seconds = 0, 0, 0.0
+        self.batches = 0  # of each process, in all steps so far
         self.coming = 0  # tokens of the step that is being made
         self._lengths: deque[float] = deque(maxlen=RECENT)  # seconds of the last steps
+        self._taken = 0  # batches of the step that is being made
         self._begun = self._over = False
 
     @property
@@ -65,11 +69,22 @@ class Progress:
         return min(done / self.total, 1.0)
 
     @property
+    def together(self) -> int:
+        """Batches of each process in the coming step."""
+        return batches_at(self.share, self._accumulate, self.schedule.ramp)
+
+    @property
+    def seen(self) -> int | None:
+        """Batches of each process so far, where the number of steps does not tell."""
+        return self.batches if self.schedule.ramp else None
+
+    @property
     def step_seconds(self) -> float:
         return median(self._lengths) if self._lengths else 0.0
 
     def begin(self, tokens: int, seconds: float) -> float:
         """A step of so many tokens begins, so many seconds into the run: the factor of its learning rate."""
+        self._taken = self.together  # before the clock moves on
         if self._begun:
             self._lengths.append(seconds - self.seconds)
         self._begun, self.seconds, self.coming = True, seconds, tokens
@@ -79,7 +94,8 @@ class Progress:
     def end(self) -> None:
         self.step += 1
         self.tokens += self.coming
-        self.coming = 0
+        self.batches += self._taken
+        self.coming = self._taken = 0
 
     @property
     def finished(self) -> bool:
@@ -97,10 +113,14 @@ class Progress:
     def state(self) -> dict[str, float]:
         over = self.total if self.finished else 0.0  # the length at which the run was over
         usual = self.step_seconds
-        return {"step": self.step, "tokens": self.tokens, "seconds": self.seconds, "over": over, "step_seconds": usual}
+        return {
+            "step": self.step, "tokens": self.tokens, "seconds": self.seconds, "over": over, "step_seconds": usual,
+            "batches": self.batches,
+        }  # fmt: skip
 
     def restore(self, state: dict[str, float]) -> None:
         self.step, self.tokens, self.seconds = int(state["step"]), int(state["tokens"]), float(state["seconds"])
+        self.batches = int(state.get("batches", self.step * self._accumulate))  # a run without a ramp needs it not
         self._over = state["over"] == self.total
         usual = float(state.get("step_seconds", 0.0))  # checkpoints of long ago do not say it
         self._lengths = deque([usual] if usual else [], maxlen=RECENT)

@@ -24,6 +24,7 @@ from torch.utils.data import DataLoader
 
 from besag.errors import BesagError
 from besag.masks.law import Adaptive
+from besag.masks.passages import NO_TAGS
 from besag.training import optimizers
 from besag.training.network.batch import Batch
 from besag.training.objectives.objective import Predicted
@@ -59,7 +60,7 @@ def arguments(recipe: Recipe, folder: Path, device: torch.device, max_steps: int
         output_dir=str(folder),
         max_steps=max_steps,
         per_device_train_batch_size=1,
-        gradient_accumulation_steps=recipe.run.accumulate,
+        gradient_accumulation_steps=1,  # the batches of a step are one input: their number may grow
         max_grad_norm=recipe.optimizer.clip,
         use_cpu=device.type == "cpu",
         seed=recipe.run.seed % 2**32,
@@ -104,7 +105,7 @@ class Loop(Trainer):  # type: ignore[misc]
         built.encoder.watched = self.adaptive is not None
         self.stopped = self.exhausted = False
         self._settling = 0  # steps whose length says nothing, for layers may be compiled in them
-        self._fared: list[tuple[Predicted, Tensor]] = []
+        self._fared: list[tuple[Predicted, Batch]] = []
         self._events: deque[Any] = deque()
         self._weights = [weight for weight in built.objective.parameters() if weight.requires_grad]
         self._logged = (self.progress.tokens, self.progress.seconds)
@@ -117,18 +118,22 @@ class Loop(Trainer):  # type: ignore[misc]
     # ---- where batches come from
 
     def get_train_dataloader(self) -> DataLoader[Batch]:
-        return self.built.loader(self.progress.step, self.ranks, pin=self.args.device.type == "cuda")
+        pin, ramp = self.args.device.type == "cuda", self.progress.seen
+        return self.built.loader(self.progress.step, self.ranks, pin=pin, **({} if ramp is None else {"seen": ramp}))
 
     def get_batch_samples(
         self, epoch_iterator: Iterator[Batch], num_batches: int, device: torch.device
-    ) -> tuple[list[Batch], float]:
+    ) -> tuple[list[list[Batch]], float]:
         """The batches of one step, and the weight of what they ask over all processes; sets the step's rates."""
-        batches = list(islice(epoch_iterator, num_batches))
-        if len(batches) < num_batches:  # standard input is over
+        wanted = self.progress.together
+        batches = list(islice(epoch_iterator, wanted))
+        if len(batches) < wanted:  # standard input is over
             self.exhausted = self.control.should_training_stop = True
             return [], 0.0
         if self.adaptive is not None:
             batches = [self.built.batches.mask(batch) for batch in batches]
+        if self.progress.seen is not None:  # by the clock, who prepared them could not know
+            batches = [batch._replace(step=self.progress.step) for batch in batches]
         if self.progress.kind == "minutes":
             self._wait_for_device()
         self._settle()
@@ -142,7 +147,7 @@ class Loop(Trainer):  # type: ignore[misc]
         self.stopped = stop > 0
         self.lr_scheduler.apply(self.progress.begin(int(tokens), seconds))
         self.built.clock.publish(self.progress.share)
-        return batches, max(weight, 1e-9)
+        return [batches], max(weight, 1e-9)
 
     def _settle(self) -> None:
         """A step that begins or ends while a sitting settles counts as the steps of the sitting before did."""
@@ -170,12 +175,17 @@ class Loop(Trainer):  # type: ignore[misc]
         self.lr_scheduler = Rates(self.optimizer if optimizer is None else optimizer)
         return self.lr_scheduler
 
-    def training_step(self, model: nn.Module, inputs: Batch, num_items_in_batch: Any = None) -> Tensor:
-        with self.built.autocast():
-            loss = self.compute_loss(model, inputs.to(self.args.device), num_items_in_batch=num_items_in_batch)
-        self.accelerator.backward(loss)
-        told: Tensor = loss.detach()
-        return told
+    def training_step(self, model: nn.Module, inputs: list[Batch], num_items_in_batch: Any = None) -> Tensor:
+        """The gradient of all batches of a step; processes exchange it with the last of them."""
+        losses: list[Tensor] = []
+        for batch in inputs:
+            alone = len(losses) < len(inputs) - 1
+            with self.accelerator.no_sync(model) if alone else contextlib.nullcontext():
+                with self.built.autocast():
+                    loss = self.compute_loss(model, batch.to(self.args.device), num_items_in_batch=num_items_in_batch)
+                self.accelerator.backward(loss)
+            losses.append(loss.detach())
+        return torch.stack(losses).sum()
 
     def compute_loss(
         self, model: nn.Module, inputs: Batch, return_outputs: bool = False, num_items_in_batch: Any = None
@@ -183,7 +193,7 @@ class Loop(Trainer):  # type: ignore[misc]
         loss = model(inputs)
         self.meter.add(loss, inputs)
         if self.adaptive is not None and loss.predicted is not None:
-            self._fared.append((loss.predicted, inputs.weight))
+            self._fared.append((loss.predicted, inputs))
         mean = loss.total * (self.ranks.world / num_items_in_batch)
         return (mean, loss) if return_outputs else mean
 
@@ -209,12 +219,15 @@ class Loop(Trainer):  # type: ignore[misc]
 
     def _observe(self, law: Adaptive) -> None:
         """Show an adaptive law what was predicted, in the order of batches: over processes, then over accumulation."""
-        here = [_told(predicted, weight) for predicted, weight in self._fared]
+        here = [_told(predicted, batch) for predicted, batch in self._fared]
         self._fared = []
         parts = [part for batch in zip(*self.ranks.gather(here), strict=True) for part in batch]
         if parts:
-            ids, losses, correct = (np.concatenate(column) for column in zip(*parts, strict=True))
-            law.observe(ids, losses, correct)
+            ids, losses, correct, tag = (np.concatenate(column) for column in zip(*parts, strict=True))
+            if len(tag):
+                law.observe(ids, losses, correct, tag)
+            else:
+                law.observe(ids, losses, correct)
 
     # ---- beginning and going on
 
@@ -351,8 +364,10 @@ class _Flow(Callback):  # type: ignore[misc]
         return control
 
 
-def _told(predicted: Predicted, weight: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _told(predicted: Predicted, batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """What is shown to an adaptive law of one batch, without what only fills it up."""
-    kept = (weight > 0).cpu().numpy() if len(weight) == len(predicted.ids) else slice(None)
+    as_asked = len(batch.asked) == len(predicted.ids)
+    kept = (batch.weight > 0).cpu().numpy() if as_asked else slice(None)
     ids, losses, correct = (part.cpu().numpy()[kept] for part in predicted)
-    return ids, losses.astype(np.float64), correct
+    tag = batch.tag[batch.asked].cpu().numpy()[kept] if batch.tag is not None and as_asked else NO_TAGS
+    return ids, losses.astype(np.float64), correct, tag

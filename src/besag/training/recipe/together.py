@@ -1,0 +1,59 @@
+"""Keys of a recipe that need one another, or rule one another out: tags, sub-tokens, a ramp.
+
+What is named here is known to be there: names of laws and objectives were looked up before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from besag.errors import BesagError, quoted
+
+if TYPE_CHECKING:
+    from besag.training.recipe import Recipe
+
+
+def check(recipe: Recipe) -> None:
+    """Refuse what would be done in vain, or not at all."""
+    if recipe.data.tags is not None:
+        _check_tags(recipe, f"data.tags = {quoted(recipe.data.tags)}")
+    if recipe.model.subtokens:
+        _check_subtokens(
+            recipe, f"model.subtokens = {recipe.model.subtokens} adds vectors to the table of tokens, which"
+        )
+    if recipe.schedule.ramp and recipe.run.accumulate == 1:
+        raise BesagError(
+            f"schedule.ramp = {recipe.schedule.ramp:g} lets a step grow from one batch to run.accumulate of them, and "
+            "that is 1: set run.accumulate to the most batches of a step, or leave the ramp out"
+        )
+
+
+def _check_tags(recipe: Recipe, said: str) -> None:
+    from besag.masks.law import LAWS
+    from besag.training.objectives import OBJECTIVES
+
+    law, objective, classes = recipe.masking.law, recipe.objective.name, recipe.masking.options.get("classes")
+    if not LAWS.find(law).tagged:
+        raise BesagError(
+            f"{said} is for the law 'content', and masking.law = {law!r} reads no tags: leave one of them out"
+        )
+    if classes is not None:
+        raise BesagError(
+            f"{said} and masking.options.classes = {quoted(classes)} both say which class a word is of: give one"
+        )
+    if not OBJECTIVES.find(objective).masks:
+        raise BesagError(
+            f"{said} is for masks by a law, but the objective {objective!r} hides tokens in its own way: leave them out"
+        )
+    if recipe.data.stream:
+        raise BesagError(
+            f"{said} with data.stream = true: which tags there are is known when all text was read; set data.stream = "
+            "false"
+        )
+
+
+def _check_subtokens(recipe: Recipe, said: str) -> None:
+    if recipe.adapt.method != "none":
+        raise BesagError(f"{said} adapt.method = {recipe.adapt.method!r} does not train: leave one of them out")
+    if recipe.model.decoder != "none":
+        raise BesagError(f"{said} an encoder and its decoder share (model.decoder): it is for masked networks alone")

@@ -1,0 +1,41 @@
+"""What would be done in vain is refused, and says what would be right."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from besag.errors import BesagError
+from besag.training import recipe as recipes
+
+BASE = {"data": {"train": ["a.jsonl"]}, "schedule": {"steps": 1}}
+TAGS = {"data.tags": "pos", "masking.law": "content"}
+PARALLEL = {"data.train": [], "data.source": ["a.de"], "data.target": ["a.en"], "model.family": "bart"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"data.tags": "pos"}, "data.tags = 'pos' is for the law 'content', and masking.law = 'uniform' reads no tags"),
+        (
+            {**TAGS, "masking.options": {"classes": "a.tsv"}},
+            "data.tags = 'pos' and masking.options.classes = 'a.tsv' both say which class a word is of",
+        ),
+        ({**TAGS, "data.stream": True}, "data.tags = 'pos' with data.stream = true"),
+        ({**TAGS, "objective.name": "mdlm"}, "but the objective 'mdlm' hides tokens in its own way"),
+        ({"model.subtokens": 3, "adapt.method": "bitfit"}, "which adapt.method = 'bitfit' does not train"),
+        ({**PARALLEL, "model.subtokens": 3, "model.decoder": "masked"}, "which an encoder and its decoder share"),
+        ({"schedule.ramp": 0.5}, "lets a step grow from one batch to run.accumulate of them, and that is 1"),
+    ],
+)
+def test_what_would_be_in_vain_is_refused(changes, said):
+    with pytest.raises(BesagError, match=re.escape(said)):
+        recipes.recipe_of(BASE, changes)
+
+
+@pytest.mark.parametrize(
+    "changes", [TAGS, {"model.subtokens": 3}, {"schedule.ramp": 0.5, "run.accumulate": 2}], ids=lambda one: min(one)
+)
+def test_what_makes_sense_is_not(changes):
+    recipes.recipe_of(BASE, changes)
