@@ -15,13 +15,18 @@ if TYPE_CHECKING:
     from besag.diagnostics.dependence import DependenceMap
     from besag.diagnostics.rectangle import Rectangles
     from besag.distillation import distil_translations
+    from besag.embedding.probe import Probe, probe
     from besag.engine import IDLE
     from besag.errors import BesagError
     from besag.evaluation.evaluate import evaluate
     from besag.evaluation.evaluation import Evaluation
     from besag.evaluation.minimal_pairs import MinimalPairs, minimal_pairs
     from besag.evaluation.overlap import Overlap, overlap
+    from besag.explanation.explanation import Explanation
     from besag.fills.fill import Fill
+    from besag.heads.head import Classifier, Tagger
+    from besag.heads.loading import load_head
+    from besag.heads.tuning import HeadResult, train_head
     from besag.joints.block import BlockJoint
     from besag.joints.comparison import Comparison
     from besag.joints.pair import PairJoint
@@ -54,14 +59,17 @@ _HOMES = {
     "BlockJoint": "besag.joints.block",
     "Chain": "besag.samplers.chain",
     "Choice": "besag.scores.choice",
+    "Classifier": "besag.heads.head",
     "Comparison": "besag.joints.comparison",
     "Corpus": "besag.scores.corpora",
     "DependenceMap": "besag.diagnostics.dependence",
     "Edited": "besag.samplers.editing.edit",
     "Evaluation": "besag.evaluation.evaluation",
+    "Explanation": "besag.explanation.explanation",
     "Fill": "besag.fills.fill",
     "Forbidden": "besag.constraints",
     "GivenTable": "besag.conditionals.given_table",
+    "HeadResult": "besag.heads.tuning",
     "IDLE": "besag.engine",
     "Inversion": "besag.samplers.editing.edit",
     "Ising": "besag.conditionals.ising",
@@ -76,6 +84,7 @@ _HOMES = {
     "PairJoint": "besag.joints.pair",
     "Pattern": "besag.constraints",
     "Predicate": "besag.constraints",
+    "Probe": "besag.embedding.probe",
     "Recipe": "besag.training.recipe",
     "Rectangles": "besag.diagnostics.rectangle",
     "Report": "besag.study.report",
@@ -84,6 +93,7 @@ _HOMES = {
     "Score": "besag.scores.score",
     "Solutions": "besag.constraints",
     "Table": "besag.conditionals.table",
+    "Tagger": "besag.heads.head",
     "TrainingResult": "besag.train_model",
     "Translations": "besag.translation.translated",
     "Variants": "besag.variants.variants",
@@ -93,21 +103,25 @@ _HOMES = {
     "distil_translations": "besag.distillation",
     "evaluate": "besag.evaluation.evaluate",
     "load": "besag.language_model",
+    "load_head": "besag.heads.loading",
     "masking_statistics": "besag.training.data.statistics",
     "minimal_pairs": "besag.evaluation.minimal_pairs",
     "overlap": "besag.evaluation.overlap",
+    "probe": "besag.embedding.probe",
     "rescore": "besag.rescoring.rescore",
     "train": "besag.train_model",
+    "train_head": "besag.heads.tuning",
     "train_tokenizer": "besag.training.tokenizer",
 }
 
 __all__ = [
-    "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Comparison", "Corpus", "DependenceMap",
-    "Edited", "Evaluation", "Fill", "Forbidden", "GivenTable", "Inversion", "Ising", "LanguageModel", "Length",
-    "LengthModel", "Marginals", "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern",
-    "Predicate", "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Table",
-    "TrainingResult", "Translations", "Variants", "Word", "connect", "corpus", "distil_translations", "evaluate",
-    "load", "masking_statistics", "minimal_pairs", "overlap", "rescore", "train", "train_tokenizer",
+    "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Classifier", "Comparison", "Corpus",
+    "DependenceMap", "Edited", "Evaluation", "Explanation", "Fill", "Forbidden", "GivenTable", "HeadResult",
+    "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "Marginals", "MaskingCollator", "MinimalPairs",
+    "Normalised", "Overlap", "PairJoint", "Pattern", "Predicate", "Probe", "Recipe", "Rectangles", "Report", "Required",
+    "Rescoring", "Score", "Solutions", "Table", "Tagger", "TrainingResult", "Translations", "Variants", "Word",
+    "connect", "corpus", "distil_translations", "evaluate", "load", "load_head", "masking_statistics",
+    "minimal_pairs", "overlap", "probe", "rescore", "train", "train_head", "train_tokenizer",
 ]  # fmt: skip
 
 

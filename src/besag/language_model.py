@@ -9,7 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from besag import models
 from besag.checks import checked
@@ -27,6 +29,8 @@ if TYPE_CHECKING:  # a room is entered with the first verb that needs it: scorin
     from besag.constraints import Constraint, Solutions
     from besag.diagnostics.dependence import DependenceMap
     from besag.diagnostics.rectangle import Rectangles
+    from besag.explanation.explanation import Explanation
+    from besag.explanation.prediction import Labelling
     from besag.fills.fill import Fill
     from besag.joints.block import BlockJoint
     from besag.joints.candidates import Candidates
@@ -313,6 +317,29 @@ class LanguageModel:
         from besag.scores.marginals_asking import marginals
 
         return marginals(self.engine, texts, candidates, positions, **options)
+
+    @checked
+    def embed(
+        self, texts: str | Sequence[str], layer: int | None = None, *, pool: Literal["mean", "first"] = "mean"
+    ) -> NDArray[np.float32]:
+        """A vector for each text: the mean over its tokens of what a layer of the network makes of them.
+
+        Args:
+            texts: a text or several.
+            layer: 0 is the table of tokens, negative ones count from the end; the last if not given.
+            pool: "mean" over the tokens of the text, special ones left out, or the state of the "first" token.
+
+        Returns:
+            An array with a row for each text; of one text its vector.
+
+        Examples:
+            >>> cat, dog, law = lm.embed(["The cat sleeps.", "The dog sleeps.", "Congress passed the law."])
+            >>> cat @ dog / (cat @ cat * (dog @ dog)) ** 0.5 > cat @ law / (cat @ cat * (law @ law)) ** 0.5
+            True
+        """
+        from besag.embedding.embed import embed
+
+        return embed(self.engine, texts, layer, pool=pool)
 
     @checked
     def variants(
@@ -668,6 +695,50 @@ class LanguageModel:
         from besag.diagnostics.rectangle import rectangles
 
         return rectangles(self.engine, text, positions, **options)
+
+    @checked
+    def explain(
+        self,
+        text: str,
+        target: str | Sequence[str] | None = None,
+        *,
+        positions: Sequence[Position] | None = None,
+        classifier: Labelling | None = None,
+        label: str | None = None,
+        method: str = "marginalise",
+        curve: bool = False,
+        orders: int = 20,
+        seed: int = 0,
+        **options: Any,
+    ) -> Explanation:
+        """Which tokens of a text a prediction rests on: a filling, a label, or the score of the text.
+
+        Args:
+            text: with a mask, whose filling is explained; or without, whose score is, or the place that is named.
+            target: what fills the masks, a word of one token for each; if not given, the likeliest.
+            positions: the places explained, where they are not the masks, as in `joint`.
+            classifier: explains the label of the text instead (`besag.load_head`).
+            label: which; if not given, the one that the classifier gives.
+            method: "marginalise" (what else could stand there), "mask" or "delete" (leave one out).
+            curve: also measure faithfulness: does the prediction fall when what is important is hidden first?
+            orders: random orders that the curve is compared with.
+            seed: of the random orders.
+            options: of the method, as `candidates=50` of "marginalise".
+
+        Returns:
+            An `Explanation`: a number for each token, in log-odds, or in nats of a score.
+
+        Examples:
+            >>> found = lm.explain("The capital of France is [MASK].", "Paris", candidates=5)
+            >>> found.top(1)[0].text
+            'France'
+        """
+        from besag.explanation.explaining import explain
+
+        return explain(
+            self.engine, text, target, positions=positions, classifier=classifier, label=label, method=method,
+            curve=curve, orders=orders, seed=seed, **options,
+        )  # fmt: skip
 
     @checked
     def pairs(self, texts: Iterable[str], **options: Any) -> Report:

@@ -145,6 +145,9 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "a dictionary": lambda: dictionary(ising(chain(3), 0.5)),
     "translations": lambda: translator().translate(["x", "y"], "ordered", length=2, trace=True),
     "translations with a gap": lambda: translator().translate(["x", " "], length=2),
+    "an explanation": lambda: lm().explain(f"{BAD} [MASK] c", "b", curve=True, orders=2),
+    "an explanation of a score": lambda: lm().explain(TEXT),
+    "a probe": lambda: besag.probe([[0.0], [0.1], [1.0], [0.9]], [BAD, BAD, "b", "b"], folds=2),
     "an overlap": lambda: overlap([(f"one two three four {BAD}", BAD)], [f"{BAD} one two three four", "two"]),
 }  # fmt: skip
 
