@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from besag.joints.comparison import Comparison
     from besag.joints.pair import PairJoint
     from besag.language_model import LanguageModel, load
+    from besag.matching.matching import Matching
     from besag.rescoring.rescore import rescore
     from besag.rescoring.result import Rescoring
     from besag.samplers.chain import Chain
@@ -78,6 +79,7 @@ _HOMES = {
     "LengthModel": "besag.scores.length",
     "Marginals": "besag.scores.marginals",
     "MaskingCollator": "besag.training.collator",
+    "Matching": "besag.matching.matching",
     "MinimalPairs": "besag.evaluation.minimal_pairs",
     "Normalised": "besag.samplers.normalising",
     "Overlap": "besag.evaluation.overlap",
@@ -117,7 +119,7 @@ _HOMES = {
 __all__ = [
     "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Classifier", "Comparison", "Corpus",
     "DependenceMap", "Edited", "Evaluation", "Explanation", "Fill", "Forbidden", "GivenTable", "HeadResult",
-    "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "Marginals", "MaskingCollator", "MinimalPairs",
+    "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "Marginals", "MaskingCollator", "Matching", "MinimalPairs",
     "Normalised", "Overlap", "PairJoint", "Pattern", "Predicate", "Probe", "Recipe", "Rectangles", "Report", "Required",
     "Rescoring", "Score", "Solutions", "Table", "Tagger", "TrainingResult", "Translations", "Variants", "Word",
     "connect", "corpus", "distil_translations", "evaluate", "load", "load_head", "masking_statistics",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # a room is entered with the first verb that needs it: scorin
     from besag.joints.block import BlockJoint
     from besag.joints.candidates import Candidates
     from besag.joints.pair import PairJoint
+    from besag.matching.matching import Matching
     from besag.places.positions import Position
     from besag.samplers import Kernel
     from besag.samplers.chain import Chain
@@ -739,6 +740,43 @@ class LanguageModel:
             self.engine, text, target, positions=positions, classifier=classifier, label=label, method=method,
             curve=curve, orders=orders, seed=seed, **options,
         )  # fmt: skip
+
+    @checked
+    def match(
+        self,
+        first: Sequence[str],
+        second: Sequence[str],
+        groups: Sequence[str] | None = None,
+        *,
+        separator: str = " ",
+        method: str = "pll",
+        temperature: float = 1.0,
+        **options: Any,
+    ) -> Matching:
+        """Which sequence of a second list goes with each of the first? By the masked loss of the two as one.
+
+        Args:
+            first: sequences.
+            second: as many others, in any order.
+            groups: of each place of both lists, its group (a species): partners are sought within it.
+            separator: what stands between two partners.
+            method: of scoring the two as one.
+            temperature: of the soft permutation, from which the probabilities of pairs come.
+            options: of the method.
+
+        Returns:
+            A `Matching`: the pairs whose energies sum to the least, and how sure each is.
+
+        Examples:
+            >>> alike = besag.load(besag.Table([[0.4, 0.1], [0.1, 0.4]], symbols=["h", "t"]))
+            >>> alike.match(["h", "t"], ["t", "h"]).partner
+            (1, 0)
+        """
+        from besag.matching.matching import match
+
+        return match(
+            self.engine, first, second, groups, separator=separator, method=method, temperature=temperature, **options
+        )
 
     @checked
     def pairs(self, texts: Iterable[str], **options: Any) -> Report:

@@ -147,6 +147,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "translations with a gap": lambda: translator().translate(["x", " "], length=2),
     "an explanation": lambda: lm().explain(f"{BAD} [MASK] c", "b", curve=True, orders=2),
     "an explanation of a score": lambda: lm().explain(TEXT),
+    "a matching": lambda: lm().match([f"{BAD} b", "c c"], ["c", "b"]),
     "a probe": lambda: besag.probe([[0.0], [0.1], [1.0], [0.9]], [BAD, BAD, "b", "b"], folds=2),
     "an overlap": lambda: overlap([(f"one two three four {BAD}", BAD)], [f"{BAD} one two three four", "two"]),
 }  # fmt: skip

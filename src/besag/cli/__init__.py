@@ -35,6 +35,7 @@ from besag.cli.joint import joint
 from besag.cli.lab import lab
 from besag.cli.lengths import lengths
 from besag.cli.marginals import marginals
+from besag.cli.match import match
 from besag.cli.methods import methods
 from besag.cli.models import models
 from besag.cli.pairs import pairs
@@ -89,6 +90,7 @@ for command in (
     predict,
     embed,
     probe,
+    match,
     pairs,
     rescore,
     lengths,
