@@ -119,11 +119,11 @@ _HOMES = {
 __all__ = [
     "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Classifier", "Comparison", "Corpus",
     "DependenceMap", "Edited", "Evaluation", "Explanation", "Fill", "Forbidden", "GivenTable", "HeadResult",
-    "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "Marginals", "MaskingCollator", "Matching", "MinimalPairs",
-    "Normalised", "Overlap", "PairJoint", "Pattern", "Predicate", "Probe", "Recipe", "Rectangles", "Report", "Required",
-    "Rescoring", "Score", "Solutions", "Table", "Tagger", "TrainingResult", "Translations", "Variants", "Word",
-    "connect", "corpus", "distil_translations", "evaluate", "load", "load_head", "masking_statistics",
-    "minimal_pairs", "overlap", "probe", "rescore", "train", "train_head", "train_tokenizer",
+    "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "Marginals", "MaskingCollator", "Matching",
+    "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "Predicate", "Probe", "Recipe", "Rectangles",
+    "Report", "Required", "Rescoring", "Score", "Solutions", "Table", "Tagger", "TrainingResult", "Translations",
+    "Variants", "Word", "connect", "corpus", "distil_translations", "evaluate", "load", "load_head",
+    "masking_statistics", "minimal_pairs", "overlap", "probe", "rescore", "train", "train_head", "train_tokenizer",
 ]  # fmt: skip
 
 

@@ -46,8 +46,8 @@ def match(
 
     besag match chains.tsv --first heavy --second light --group species --separator "" --model FOLDER
 
-    stderr says how many partners stood side by side in the file, which is the accuracy where that is the truth, and what
-    chance would give. Exit code 3: the soft permutation did not converge.
+    stderr says how many partners stood side by side in the file, which is the accuracy where that is the truth, and
+    what chance would give. Exit code 3: the soft permutation did not converge.
     """
     out = output.open()
     [(name, options)] = settings("score", [method], set_).items()

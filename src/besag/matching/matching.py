@@ -3,9 +3,9 @@
     E_ij = −score(a_i ∥ b_j),        P = Sinkhorn(E / τ),        π = argmin Σ_i E_iπ(i)
 
 After DiffPALM (Lupo, Sgarbossa and Bitbol 2024): the masked loss of two sequences as one falls where they belong
-together, and a soft permutation is found by it. DiffPALM shows all pairs to a network at once, so that its loss is no sum
-over pairs and is followed downhill by gradients; here a network sees one pair at a time, the loss of a permutation is a
-sum, and both the soft and the best permutation are found as they are. What a sequence scores by itself cancels.
+together, and a soft permutation is found by it. DiffPALM shows all pairs to a network at once, so that its loss is no
+sum over pairs and is followed downhill by gradients; here a network sees one pair at a time, the loss of a permutation
+is a sum, and both the soft and the best permutation are found as they are. What a sequence scores by itself cancels.
 """
 
 from __future__ import annotations
