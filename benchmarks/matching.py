@@ -76,10 +76,11 @@ def trained(work: Path, some: list[tuple[str, str]], steps: int) -> Path:
     work.mkdir(parents=True)
     (work / "pairs.txt").write_text("\n\n".join(f"{a} {b}" for a, b in some) + "\n", encoding="utf-8")
     sizes = {"hidden_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 192}
+    sizes |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     recipe = {
         "data": {"train": [str(work / "pairs.txt")], "unit": "documents", "max_length": 32, "batch_tokens": 2048},
         "tokenizer": {"path": tokenizer(work / "tokenizer")},
-        "model": {"family": "bert", "config": {**sizes, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}},
+        "model": {"family": "bert", "config": sizes},
         "masking": {"rate": 0.2}, "optimizer": {"lr": 2e-3}, "schedule": {"steps": steps},
         "run": {"plot": False, "device": "cpu"}, "evaluation": {"sentences": 0},
     }  # fmt: skip

@@ -5,7 +5,6 @@ import pytest
 import torch
 from tests import networks
 
-from besag.errors import BesagError
 from besag.heads.encoding import Batch, read
 
 
@@ -34,10 +33,10 @@ def test_what_is_too_long_loses_its_last_tokens_and_keeps_the_special_ones():
     assert (one.first >= 0).tolist() == [True, True, True, False, False]
 
 
-def test_a_text_of_nothing_is_refused():
-    with pytest.raises(BesagError, match="has no token that the model reads"):
-        read(networks.vocabulary("bert"), [("\u200b",)], None)
-    assert read(networks.vocabulary("bert"), [], None) == []
+def test_a_text_of_nothing_says_so():
+    words = networks.vocabulary("bert")
+    assert [one.status for one in read(words, [(" ",), ("\ud800",), ("cat",)], None)] == ["empty", "undecodable", "ok"]
+    assert read(words, [], None) == []
 
 
 def test_batches_are_padded_on_the_right():

@@ -49,7 +49,10 @@ def embed(
         counted = [~encoded[row].special for row in rows]
         if pool == "first":
             counted = [np.arange(len(one)) == 0 for one in ids]
-        found[rows] = _pooled(conditionals, ids, counted, number)
+        step = len(rows) if conditionals.pads else 1
+        for at in range(0, len(rows), step):
+            some = slice(at, at + step)
+            found[rows[some]] = _pooled(conditionals, ids[some], counted[some], number)
 
     engine.in_batches(np.array([len(encoded[row].ids) for row in order]), run)
     return found[0] if isinstance(texts, str) else found

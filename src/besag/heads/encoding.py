@@ -1,6 +1,7 @@
 """Words as a head reads them: token ids of bounded length, and which token answers for which word.
 
-A label belongs to the first token of its word; a classifier's label to the whole text. Refuses to cut in silence.
+A label belongs to the first token of its word; a classifier's label to the whole text. Refuses to cut in silence: what
+was cut, and what is nothing to the tokenizer, says so.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from besag.arrays import Bools, Ints
-from besag.errors import BesagError, quoted
+from besag.results.status import Status
 from besag.vocabulary import Vocabulary
 
 
@@ -24,16 +25,17 @@ class Read(NamedTuple):
     special: Bools  # (L,)
     first: Ints  # (words,) the first token of each word; −1 where it was cut off, or is nothing to the tokenizer
     cut: bool
+    status: Status = Status.OK
 
 
 def read(vocabulary: Vocabulary, words: Sequence[Sequence[str]], most: int | None) -> list[Read]:
     """Each list of words, spaces between, in at most so many tokens: the last ones of the text go."""
-    if not words:
-        return []
     found = []
-    for own, one in zip(words, vocabulary.encode([" ".join(own) for own in words]), strict=True):
+    for own, one in zip(words, vocabulary.encode([" ".join(own) for own in words], lenient=True), strict=True):
         if one.special.all():
-            raise BesagError(f"{quoted(one.text)} has no token that the model reads: it cannot be labelled")
+            status = Status.EMPTY if one.decodable else Status.UNDECODABLE
+            found.append(Read(one.ids, one.special, np.full(len(own), -1), False, status))
+            continue
         inner = np.flatnonzero(~one.special)
         gone = inner[max(len(inner) - max(len(one.ids) - (most or len(one.ids)), 0), 0) :]
         keep = np.ones(len(one.ids), bool)

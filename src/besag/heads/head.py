@@ -57,17 +57,15 @@ class Head:
             with torch.inference_mode():
                 yield rows, self.model(input_ids=batch.ids, attention_mask=batch.mask).logits.float().cpu().numpy()
 
-    def _read(self, words: Sequence[Sequence[str]]) -> list[Read | None]:
-        """None for a text that is empty or too long."""
-        full = [number for number, own in enumerate(words) if any(word.strip() for word in own)]
-        found: list[Read | None] = [None] * len(words)
-        for number, one in zip(full, read(self.vocabulary, [words[at] for at in full], None), strict=True):
-            fits = self.max_length is None or len(one.ids) <= self.max_length
-            found[number] = one if fits else None
-        return found
+    def _read(self, words: Sequence[Sequence[str]]) -> list[Read]:
+        """With a status for those that have no label."""
+        most = self.max_length
+        return [
+            one._replace(status=Status.LONG) if most is not None and len(one.ids) > most else one
+            for one in read(self.vocabulary, words, None)
+        ]
 
-    def _unlabelled(self, text: str) -> Labelled:
-        status = Status.LONG if text.strip() else Status.EMPTY
+    def _unlabelled(self, text: str, status: Status) -> Labelled:
         return Labelled(text, None, np.nan, np.full(len(self.labels), np.nan), status)
 
     def _labelled(self, text: str, logits: Floats) -> Labelled:
@@ -97,8 +95,8 @@ class Classifier(Head):
             A list with a `Labelled` for each, whose `status` says "empty" or "long" where there is no label.
         """
         reads = self._read([(text,) for text in texts])
-        found = [self._unlabelled(text) for text in texts]
-        known = [(number, one) for number, one in enumerate(reads) if one is not None]
+        found = [self._unlabelled(text, one.status) for text, one in zip(texts, reads, strict=True)]
+        known = [(number, one) for number, one in enumerate(reads) if one.status == "ok"]
         for rows, logits in self.batches([one.ids for _, one in known]):
             for row, said in zip(rows, logits, strict=True):
                 number = known[row][0]
@@ -123,8 +121,12 @@ class Tagger(Head):
         for own in words:
             if not all(isinstance(word, str) and word.strip() for word in own):
                 raise BesagError(f"{quoted(own)} are no words: give a list of them, or a text")
-        found = [[self._unlabelled(word) for word in own] for own in words]
-        known = [(number, one) for number, one in enumerate(self._read(words)) if one is not None]
+        reads = self._read(words)
+        found = [
+            [self._unlabelled(word, Status.EMPTY if one.status == "ok" else one.status) for word in own]
+            for own, one in zip(words, reads, strict=True)
+        ]  # a word that is nothing to the tokenizer is empty
+        known = [(number, one) for number, one in enumerate(reads) if one.status == "ok"]
         for rows, logits in self.batches([one.ids for _, one in known]):
             for row, said in zip(rows, logits, strict=True):
                 number, one = known[row]

@@ -7,6 +7,7 @@ is missing.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -32,7 +33,7 @@ def headed(start: str, kind: Kind, labels: Sequence[str], seed: int) -> tuple[An
         )
     if masked.vocabulary.pad_id is None:
         raise BesagError(f"the tokenizer of {quoted(start)} has no padding token, which batches of texts need")
-    config = masked.model.config.__class__.from_dict(masked.model.config.to_dict())
+    config = copy.deepcopy(masked.model.config)
     config.num_labels = len(labels)
     config.id2label = dict(enumerate(labels))
     config.label2id = {label: number for number, label in enumerate(labels)}

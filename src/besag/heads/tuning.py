@@ -160,7 +160,11 @@ class _Work:
     # ---- parts
 
     def _read(self, examples: Sequence[Example]) -> list[Read]:
-        return read(self.vocabulary, [one.words for one in examples], self.recipe.task.max_length)
+        found = read(self.vocabulary, [one.words for one in examples], self.recipe.task.max_length)
+        for example, one in zip(examples, found, strict=True):
+            if one.status != "ok":
+                raise BesagError(f"the example {quoted(example.text)} cannot be learned: {one.status.sentence}")
+        return found
 
     def _loss(self, epoch: int, rows: Ints, reads: Sequence[Read], labels: Sequence[Ints]) -> Tensor:
         shown = [self._hidden(reads[row], epoch + 1, int(row)) for row in rows]

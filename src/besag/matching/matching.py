@@ -27,8 +27,10 @@ from besag.results.grid import Grid, Line
 from besag.results.plots import bars
 from besag.results.result import Presented
 from besag.results.status import Status
-from besag.results.words import counted, percent
+from besag.results.words import counted, dtype_name, percent
 from besag.results.words import number as written
+from besag.scores.registry import Method
+from besag.scores.registry import method as scoring
 from besag.scores.scoring import score
 
 if TYPE_CHECKING:
@@ -87,18 +89,8 @@ class Matching(Presented):
 
     def to_dict(self) -> dict[str, Any]:
         """All of it for JSON."""
-        names = (
-            "pairs",
-            "partner",
-            "accuracy",
-            "chance",
-            "groups",
-            "method",
-            "temperature",
-            "residual",
-            "model",
-            "dtype",
-        )
+        names = ("pairs", "partner", "accuracy", "chance", "groups", "method", "temperature", "residual", "model",
+                 "dtype")  # fmt: skip
         return dict(json_ready({**self._answers(), **{name: getattr(self, name) for name in names}}))
 
     def to_pandas(self) -> DataFrame:
@@ -133,6 +125,7 @@ def match(
 ) -> Matching:
     """Partners for sequences; `options` are those of the scoring method."""
     number(temperature, "temperature", least=1e-6)
+    how = scoring(method, **options)
     if len(first) != len(second) or not first:
         raise BesagError(f"{len(first)} sequences and {len(second)} others: give as many of each, and at least one")
     given = ["" for _ in first] if groups is None else list(groups)
@@ -142,7 +135,7 @@ def match(
     partner, worst, names = np.empty(len(first), np.int64), 0.0, list(dict.fromkeys(given))
     for name in names:
         own = [place for place, group in enumerate(given) if group == name]
-        energies = _energies(engine, [first[i] for i in own], [second[i] for i in own], separator, method, options)
+        energies = _energies(engine, [first[i] for i in own], [second[i] for i in own], separator, how)
         soft, residual = sinkhorn(energies, temperature)
         hard = assignment(energies)
         worst = max(worst, residual)
@@ -153,18 +146,16 @@ def match(
     found = [one for one in pairs if one is not None]
     conditionals = engine.conditionals
     return Matching(
-        tuple(found), tuple(partner.tolist()), len(names), method, temperature, worst, conditionals.name,
-        str(conditionals.dtype).removeprefix("torch."),
+        tuple(found), tuple(partner.tolist()), len(names), how.label, temperature, worst, conditionals.name,
+        dtype_name(conditionals.dtype),
     )  # fmt: skip
 
 
-def _energies(
-    engine: Engine, first: list[str], second: list[str], separator: str, method: str, options: dict[str, Any]
-) -> Floats:
+def _energies(engine: Engine, first: list[str], second: list[str], separator: str, how: Method) -> Floats:
     """(n, n) of each with each: all of them run together."""
     texts = [f"{one}{separator}{other}" for one in first for other in second]
     totals = []
-    for text, found in zip(texts, score(engine, texts, method, **options), strict=True):
+    for text, found in zip(texts, score(engine, texts, how), strict=True):
         if found.status != "ok" or not np.isfinite(found.total):
             raise BesagError(f"the pair {quoted(text)} cannot be scored: {found.status.sentence}")
         totals.append(-found.total)
