@@ -751,6 +751,7 @@ class LanguageModel:
         separator: str = " ",
         method: str = "pll",
         temperature: float = 1.0,
+        seed: int = 0,
         **options: Any,
     ) -> Matching:
         """Which sequence of a second list goes with each of the first? By the masked loss of the two as one.
@@ -762,6 +763,7 @@ class LanguageModel:
             separator: what stands between two partners.
             method: of scoring the two as one.
             temperature: of the soft permutation, from which the probabilities of pairs come.
+            seed: by which permutations of one energy are told apart.
             options: of the method.
 
         Returns:
@@ -775,8 +777,9 @@ class LanguageModel:
         from besag.matching.matching import match
 
         return match(
-            self.engine, first, second, groups, separator=separator, method=method, temperature=temperature, **options
-        )
+            self.engine, first, second, groups, separator=separator, method=method, temperature=temperature, seed=seed,
+            **options,
+        )  # fmt: skip
 
     @checked
     def pairs(self, texts: Iterable[str], **options: Any) -> Report:

@@ -76,14 +76,29 @@ def test_transformers_loads_it_and_says_the_same(classifier):
     assert said.prob == pytest.approx(float(probs.max()), abs=1e-5)
 
 
-def test_masks_mean_something_to_a_head_that_saw_them(classifier):
-    """With everything hidden a head tuned on masks says what is usual; the animal hidden, it is unsure."""
-    result, _ = classifier
-    head = besag.load_head(result.model, device="cpu")
-    words = head.vocabulary
-    [shown, blind] = words.encode(["the cat on a mat", "the [MASK] on a mat"])
-    sure, unsure = (np.ptp(head.logits(one.ids[None])) for one in (shown, blind))
-    assert unsure < 0.5 * sure
+@pytest.mark.parametrize("hides", [True, False])
+def test_masked_tuning_hides_any_share_of_half_of_the_examples(masked, tmp_path, monkeypatch, hides):
+    task = {
+        "train": tasks.texts(tmp_path / "t.tsv", 200),
+        "valid": tasks.texts(tmp_path / "v.tsv", 2),
+        "max_length": 32,
+    }
+    shown, plain = [], tuning.Batch.of
+    monkeypatch.setattr(tuning.Batch, "of", lambda ids, *rest: shown.extend(ids) or plain(ids, *rest))
+    monkeypatch.setattr(tuning._Work, "measure", lambda self: {"accuracy": 0.0})
+    recipe = {"task": task, "model": {"start": masked}, "tuning": {"epochs": 2, "masked": hides}}
+    train_head(recipe, output=tmp_path / "head")
+    words = besag.load(masked, device="cpu", progress=False).vocabulary
+    shares = np.array([(own == words.mask_id).sum() / (len(own) - 2) for own in shown])
+    assert len(shares) == 400
+    assert {(own[0], own[-1]) for own in shown} == {(words.tokenizer.cls_token_id, words.tokenizer.sep_token_id)}
+    if not hides:
+        assert (shares == 0).all()
+        return
+    assert 0.3 < (shares > 0).mean() < 0.55  # on a coin's toss; a small share may hide nothing
+    assert 0.4 < shares[shares > 0].mean() < 0.75
+    assert (shares > 0.9).any()
+    assert ((shares > 0) & (shares < 0.3)).any()
 
 
 def test_an_explanation_finds_the_word_that_decides(classifier, masked):
@@ -184,7 +199,7 @@ def test_a_recipe_is_read_strictly(tmp_path):
 
 
 def test_what_cannot_be_tuned_is_refused_and_nothing_is_written(folder, masked, tmp_path):
-    task = {"train": tasks.texts(tmp_path / "t.tsv", 20), "max_length": 32}
+    task = {"train": tasks.texts(tmp_path / "t.tsv", 20), "max_length": 32, "held_out": 0.3}
     cases = {
         "places: shorten": {"task": {**task, "max_length": 4000}, "model": {"start": masked}},
         "there is no folder": {"task": task, "model": {"start": "/no/such/folder"}},

@@ -32,13 +32,15 @@ def paralogs(law: besag.Table, groups: int, size: int, seed: int = 0) -> tuple[l
 
 
 @given(seed=st.integers(0, 500))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_it_is_the_permutation_of_least_masked_loss(seed):
     law = interacting(1.0)
     first, second, _ = paralogs(law, 1, 4, seed)
     lm = besag.load(law, progress=False)
     found = match(lm.engine, first, second)
-    energy = {(i, j): -lm.score(f"{a} {b}", "pll").total for i, a in enumerate(first) for j, b in enumerate(second)}
+    places = [(i, j) for i in range(4) for j in range(4)]
+    scores = lm.score([f"{first[i]} {second[j]}" for i, j in places], "pll")
+    energy = {place: -score.total for place, score in zip(places, scores, strict=True)}
     least = min(sum(energy[i, j] for i, j in enumerate(way)) for way in permutations(range(4)))
     assert sum(energy[i, j] for i, j in enumerate(found.partner)) == pytest.approx(least, abs=1e-9)
     assert sorted(found.partner) == [0, 1, 2, 3]
@@ -51,7 +53,7 @@ def test_partners_are_found_far_above_chance_and_not_where_nothing_interacts():
     assert found.chance == 0.25
     assert right > 0.95
     blind = match(Engine(interacting(0.0)), *paralogs(interacting(0.0), 60, 4, seed=1))
-    assert abs(blind.accuracy - 0.25) < 0.5  # ties go to the first
+    assert abs(blind.accuracy - 0.25) < 0.1  # all permutations are equal, and the order of the lists says nothing
 
 
 def test_partners_stay_within_their_group():

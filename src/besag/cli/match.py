@@ -24,6 +24,7 @@ Group = Annotated[
 ]
 Between = Annotated[str, o.of_method("--separator", help="What stands between two partners.")]
 Method = Annotated[str, o.of_method("--method", help="Of scoring the two as one: `besag methods` lists them.")]
+Seed = Annotated[int, o.of_method("--seed", help="By which permutations of one energy are told apart.")]
 Temperature = Annotated[float, o.of_method("--temperature", "-t", help="Of the soft permutation.")]
 
 
@@ -41,6 +42,7 @@ def match(
     method: Method = "pll",
     set_: o.Set = None,
     temperature: Temperature = 1.0,
+    seed: Seed = 0,
 ) -> int:
     """Find partners for sequences, by the masked loss of the two as one.
 
@@ -66,8 +68,9 @@ def match(
     lm = model.load(run.progress)
     groups = None if group is None else columns[group]
     found = lm.match(
-        columns[first], columns[second], groups, separator=separator, method=name, temperature=temperature, **options
-    )
+        columns[first], columns[second], groups, separator=separator, method=name, temperature=temperature, seed=seed,
+        **options,
+    )  # fmt: skip
     if output.shape == "jsonl":
         out.write(found.to_dict(), {})
     else:

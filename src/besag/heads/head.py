@@ -108,7 +108,7 @@ class Tagger(Head):
     """Labels every word of a text."""
 
     @checked
-    def predict(self, texts: Sequence[str] | Sequence[Sequence[str]]) -> list[list[Labelled]]:
+    def predict(self, texts: Sequence[str | Sequence[str]]) -> list[list[Labelled]]:
         """The tag of each word.
 
         Args:

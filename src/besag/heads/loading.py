@@ -10,13 +10,14 @@ import torch
 from besag.checks import checked
 from besag.conditionals import checkpoint as saved
 from besag.conditionals import loading, weights
-from besag.conditionals.configuration import read_config, reason
+from besag.conditionals.configuration import read_config, read_json, reason
 from besag.errors import BesagError, quoted
 from besag.hardware import choose_device
 from besag.heads.head import Classifier, Tagger
-from besag.heads.network import family
+from besag.heads.network import family, name_labels
 
 HEADS: dict[str, Any] = {"ForSequenceClassification": Classifier, "ForTokenClassification": Tagger}
+MOST_LABELS = 100_000
 KINDS: dict[str, Any] = {"ForSequenceClassification": "classify", "ForTokenClassification": "tag"}
 
 
@@ -51,6 +52,7 @@ def load_head(
                 f"{quoted(name)} was saved from {quoted(written)}, which gives no labels: give the folder of a "
                 "classifier or a tagger (besag train head writes them)"
             )
+        name_labels(config, _labels(folder, name))
         stored = weights.read_weights(weights.weight_files(folder, name, allow_pickle=False), name)
         kind = family(config, KINDS[ending], name)
         try:
@@ -66,3 +68,13 @@ def load_head(
         raise BesagError(f"the tokenizer of {quoted(name)} has no padding token, which batches of texts need")
     network = network.to(choose_device(device))
     return HEADS[ending](network, vocabulary, Path(name).name)  # type: ignore[no-any-return]
+
+
+def _labels(folder: Path, name: str) -> list[str]:
+    """What the numbers of the labels are called; transformers writes nothing where there are two without names."""
+    unnamed = {"0": "LABEL_0", "1": "LABEL_1"}
+    said = read_json(folder / "config.json", f"the config.json of {quoted(name)}").get("id2label", unnamed)
+    numbers = [str(number) for number in range(len(said))] if isinstance(said, dict) else []
+    if not 2 <= len(numbers) <= MOST_LABELS or set(said) != set(numbers):
+        raise BesagError(f"the config.json of {quoted(name)} names no labels: id2label is {quoted(said)}")
+    return [str(said[number]) for number in numbers]

@@ -34,13 +34,17 @@ def headed(start: str, kind: Kind, labels: Sequence[str], seed: int) -> tuple[An
     if masked.vocabulary.pad_id is None:
         raise BesagError(f"the tokenizer of {quoted(start)} has no padding token, which batches of texts need")
     config = copy.deepcopy(masked.model.config)
-    config.num_labels = len(labels)
-    config.id2label = dict(enumerate(labels))
-    config.label2id = {label: number for number, label in enumerate(labels)}
+    name_labels(config, labels)
     config.architectures, config.dtype = None, torch.float32
     with saved.quiet(), seeded(seed):
         model = family(config, kind, start)(config)
     return graft(masked.model, model, start), masked.vocabulary
+
+
+def name_labels(config: Any, labels: Sequence[str]) -> None:
+    config.num_labels = len(labels)
+    config.id2label = dict(enumerate(labels))
+    config.label2id = {label: number for number, label in enumerate(labels)}
 
 
 def family(config: Any, kind: Kind, name: str) -> Any:

@@ -123,13 +123,15 @@ class _Work:
                 rows = order[start : start + tuning.batch]
                 loss = self._loss(epoch, rows, reads, labels)
                 if not torch.isfinite(loss):
-                    raise BesagError(f"the loss is {float(loss)} in reading {epoch + 1}: try a smaller tuning.lr")
+                    raise BesagError(
+                        f"the loss is {float(loss.detach())} in reading {epoch + 1}: try a smaller tuning.lr"
+                    )
                 optimizer.zero_grad()
                 loss.backward()
                 clip_grad_norm_(self.model.parameters(), tuning.clip)
                 optimizer.step()
                 schedule.step()
-                total += float(loss) * len(rows) / len(order)
+                total += float(loss.detach()) * len(rows) / len(order)
             told = " · ".join(f"{name} {value:.4f}" for name, value in self.measure().items())
             tell(f"reading {epoch + 1} of {tuning.epochs}: loss {total:.4f} · held out: {told}")
 

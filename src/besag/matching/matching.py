@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from besag import noise
 from besag.arrays import Floats
 from besag.checks import checked, number
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
-from besag.matching.permutations import TOLERANCE, assignment, sinkhorn
+from besag.matching.permutations import MOST_STEPS, TOLERANCE, assignment, sinkhorn
+from besag.noise import Measuring
 from besag.results import data
 from besag.results.data import json_ready
 from besag.results.grid import Grid, Line
@@ -55,6 +57,7 @@ class Matching(Presented):
     groups: int
     method: str
     temperature: float
+    seed: int
     residual: float  # of Sinkhorn's scaling
     model: str
     dtype: str
@@ -76,21 +79,22 @@ class Matching(Presented):
     @property
     def facts(self) -> list[str]:
         """What a reader must know about the numbers, most important first."""
-        late = f"NOT CONVERGED: residual {self.residual:.2g} after 100,000 readings, {TOLERANCE:g} wanted"
+        late = f"NOT CONVERGED: residual {self.residual:.2g} after {MOST_STEPS:,} readings, {TOLERANCE:g} wanted"
         return [
             *([] if self.status.fine else [late]),
             f"{counted(len(self.pairs), 'pair')} in {counted(self.groups, 'group')}, by the least energy in all",
             f"energies are −{self.method} of the two as one, in nats; probabilities by Sinkhorn at temperature "
             f"{self.temperature:g}",
             f"{percent(self.accuracy)} stood side by side as given, by chance {percent(self.chance)}",
+            f"seed {self.seed} among equals",
             self.model,
             self.dtype,
         ]
 
     def to_dict(self) -> dict[str, Any]:
         """All of it for JSON."""
-        names = ("pairs", "partner", "accuracy", "chance", "groups", "method", "temperature", "residual", "model",
-                 "dtype")  # fmt: skip
+        names = ("pairs", "partner", "accuracy", "chance", "groups", "method", "temperature", "seed", "residual",
+                 "model", "dtype")  # fmt: skip
         return dict(json_ready({**self._answers(), **{name: getattr(self, name) for name in names}}))
 
     def to_pandas(self) -> DataFrame:
@@ -121,9 +125,14 @@ def match(
     separator: str = " ",
     method: str = "pll",
     temperature: float = 1.0,
+    seed: int = 0,
     **options: object,
 ) -> Matching:
-    """Partners for sequences; `options` are those of the scoring method."""
+    """Partners for sequences; `options` are those of the scoring method.
+
+    Equals are told apart by the seed and not by their order: a model that knows nothing must not find that partners
+    were given side by side.
+    """
     number(temperature, "temperature", least=1e-6)
     how = scoring(method, **options)
     if len(first) != len(second) or not first:
@@ -133,11 +142,12 @@ def match(
         raise BesagError(f"{len(given)} groups for {len(first)} pairs of sequences: give one for each")
     pairs: list[Pair | None] = [None] * len(first)
     partner, worst, names = np.empty(len(first), np.int64), 0.0, list(dict.fromkeys(given))
-    for name in names:
+    for turn, name in enumerate(names):
         own = [place for place, group in enumerate(given) if group == name]
         energies = _energies(engine, [first[i] for i in own], [second[i] for i in own], separator, how)
         soft, residual = sinkhorn(energies, temperature)
-        hard = assignment(energies)
+        order = np.argsort(noise.uniform(seed, Measuring.ORDER, turn, np.arange(len(own))), kind="stable")
+        hard = order[assignment(energies[:, order])]
         worst = max(worst, residual)
         for row, column in enumerate(hard.tolist()):
             partner[own[row]] = own[column]
@@ -146,7 +156,7 @@ def match(
     found = [one for one in pairs if one is not None]
     conditionals = engine.conditionals
     return Matching(
-        tuple(found), tuple(partner.tolist()), len(names), how.label, temperature, worst, conditionals.name,
+        tuple(found), tuple(partner.tolist()), len(names), how.label, temperature, seed, worst, conditionals.name,
         dtype_name(conditionals.dtype),
     )  # fmt: skip
 

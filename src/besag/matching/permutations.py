@@ -13,7 +13,7 @@ import numpy as np
 
 from besag.arrays import Floats, Ints
 
-TOLERANCE, MOST_STEPS = 1e-9, 100_000
+TOLERANCE, MOST_STEPS = 1e-5, 20_000
 
 
 def sinkhorn(energies: Floats, temperature: float) -> tuple[Floats, float]:
