@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from besag.joints.pair import PairJoint
     from besag.language_model import LanguageModel, load
     from besag.matching.matching import Matching
+    from besag.prompting import Prompt, autoprompt
     from besag.rescoring.rescore import rescore
     from besag.rescoring.result import Rescoring
     from besag.samplers.chain import Chain
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from besag.scores.score import Score
     from besag.service.client import connect
     from besag.study.report import Report
+    from besag.sweeps import PowerLaw, Sweep, sweep
     from besag.train_model import TrainingResult, train
     from besag.training.collator import MaskingCollator
     from besag.training.data.statistics import masking_statistics
@@ -85,8 +87,10 @@ _HOMES = {
     "Overlap": "besag.evaluation.overlap",
     "PairJoint": "besag.joints.pair",
     "Pattern": "besag.constraints",
+    "PowerLaw": "besag.sweeps",
     "Predicate": "besag.constraints",
     "Probe": "besag.embedding.probe",
+    "Prompt": "besag.prompting",
     "Recipe": "besag.training.recipe",
     "Rectangles": "besag.diagnostics.rectangle",
     "Report": "besag.study.report",
@@ -94,12 +98,14 @@ _HOMES = {
     "Rescoring": "besag.rescoring.result",
     "Score": "besag.scores.score",
     "Solutions": "besag.constraints",
+    "Sweep": "besag.sweeps",
     "Table": "besag.conditionals.table",
     "Tagger": "besag.heads.head",
     "TrainingResult": "besag.train_model",
     "Translations": "besag.translation.translated",
     "Variants": "besag.variants.variants",
     "Word": "besag.constraints",
+    "autoprompt": "besag.prompting",
     "connect": "besag.service.client",
     "corpus": "besag.scores.corpora",
     "distil_translations": "besag.distillation",
@@ -111,6 +117,7 @@ _HOMES = {
     "overlap": "besag.evaluation.overlap",
     "probe": "besag.embedding.probe",
     "rescore": "besag.rescoring.rescore",
+    "sweep": "besag.sweeps",
     "train": "besag.train_model",
     "train_head": "besag.heads.tuning",
     "train_tokenizer": "besag.training.tokenizer",
@@ -120,10 +127,11 @@ __all__ = [
     "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Classifier", "Comparison", "Corpus",
     "DependenceMap", "Edited", "Evaluation", "Explanation", "Fill", "Forbidden", "GivenTable", "HeadResult",
     "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "Marginals", "MaskingCollator", "Matching",
-    "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "Predicate", "Probe", "Recipe", "Rectangles",
-    "Report", "Required", "Rescoring", "Score", "Solutions", "Table", "Tagger", "TrainingResult", "Translations",
-    "Variants", "Word", "connect", "corpus", "distil_translations", "evaluate", "load", "load_head",
-    "masking_statistics", "minimal_pairs", "overlap", "probe", "rescore", "train", "train_head", "train_tokenizer",
+    "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "PowerLaw", "Predicate", "Probe", "Prompt",
+    "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Sweep", "Table", "Tagger",
+    "TrainingResult", "Translations", "Variants", "Word", "autoprompt", "connect", "corpus", "distil_translations",
+    "evaluate", "load", "load_head", "masking_statistics", "minimal_pairs", "overlap", "probe", "rescore", "sweep",
+    "train", "train_head", "train_tokenizer",
 ]  # fmt: skip
 
 
