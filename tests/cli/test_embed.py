@@ -18,7 +18,7 @@ def test_vectors_are_those_of_python(run: Run, tmp_path: Path) -> None:
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     vectors = besag.load().embed(["The cat sleeps.", "The law passed."], 2)
     assert rows[0]["vector"] == pytest.approx(vectors[0].tolist(), abs=1e-4)
-    assert [row["id"] for row in rows] == ["7", "8"]
+    assert [row["input"]["id"] for row in rows] == ["7", "8"]
     lines = table(run("embed", "The cat sleeps.").stdout)
     assert len(lines[0]) == 1 + vectors.shape[1]
 

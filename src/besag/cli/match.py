@@ -74,8 +74,8 @@ def match(
     if output.shape == "jsonl":
         out.write(found.to_dict(), {})
     else:
-        for one in found.pairs:
-            out.write(one._asdict(), {})
+        for pair in found.pairs:
+            out.write(pair._asdict(), {})
     out.close()
     say(" · ".join(found.facts))
     return 0 if found.status == "ok" else UNSCORED

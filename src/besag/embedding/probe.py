@@ -52,7 +52,7 @@ class Probe(Presented):
 
     @property
     def right(self) -> NDArray[np.bool_]:
-        return np.array(self.true) == np.array(self.said)
+        return np.array([true == said for true, said in zip(self.true, self.said, strict=True)], bool)
 
     @property
     def accuracy(self) -> float:

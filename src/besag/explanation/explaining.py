@@ -25,7 +25,7 @@ from besag.errors import BesagError, quoted
 from besag.explanation.explanation import Explanation
 from besag.explanation.faithfulness import Curve, follow
 from besag.explanation.prediction import Filling, Labelling, Prediction, filling, labelled, same_tokens
-from besag.explanation.removal import REMOVALS, Removal
+from besag.explanation.removal import REMOVALS, Removal, mask_of
 from besag.places.places import find
 from besag.places.positions import Position
 from besag.places.reading import read, text_places, unknown_around
@@ -98,9 +98,7 @@ class _Work:
 
     @property
     def mask(self) -> int:
-        mask = self.engine.conditionals.vocabulary.mask_id
-        assert mask is not None  # a model without one does not see both sides
-        return mask
+        return mask_of(self.engine)
 
     def of_label(self, encoded: Encoded, classifier: Labelling, named: str | None) -> Explanation:
         same_tokens(self.engine.conditionals.vocabulary, classifier)

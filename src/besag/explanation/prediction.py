@@ -14,6 +14,7 @@ import numpy as np
 from besag.arrays import Floats, Ints
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError, nearest, quoted
+from besag.explanation.removal import mask_of
 from besag.places.places import Places
 from besag.places.tokens import token_ids
 from besag.reductions import Target, Top
@@ -40,7 +41,9 @@ class Said(NamedTuple):
 
 
 class Prediction(Protocol):
-    title: str  # in a sentence: "p('Paris' at token 5)"
+    @property
+    def title(self) -> str:
+        """In a sentence: "p('Paris' at token 5)"."""
 
     def ask(self, ids: Ints, targets: Ints) -> Said:
         """Of N sequences (N, L), in which what is predicted stands at `targets` (N, m)."""
@@ -62,7 +65,7 @@ class Filling:
         least = 0.0
         for j, token in enumerate(self.tokens):
             asked = ids.copy()
-            asked[rows[:, None], targets[:, j:]] = self.engine.conditionals.vocabulary.mask_id
+            asked[rows[:, None], targets[:, j:]] = mask_of(self.engine)
             asked[rows[:, None], targets[:, :j]] = self.tokens[:j]
 
             def plan(asked: Ints = asked, place: Ints = targets[:, j], token: int = token) -> Plan[np.ndarray]:
@@ -92,12 +95,13 @@ def filling(engine: Engine, places: Places, target: str | list[str] | None) -> F
 def _likeliest(engine: Engine, places: Places) -> tuple[int, ...]:
     """What a greedy reader writes from the left; special tokens are no fillings."""
     vocabulary, ids = engine.conditionals.vocabulary, places.ids.copy()
-    ids[list(places.at)] = vocabulary.mask_id
+    ids[list(places.at)] = mask_of(engine)
     for at in places.at:
 
         def plan(at: int = at) -> Plan[np.ndarray]:
             top = Top(len(vocabulary.special_ids) + 1)
-            return (yield Request((top,), ids[None], np.zeros(1, np.int64), np.array([at])))["top_ids"][0]
+            answers = yield Request((top,), ids[None], np.zeros(1, np.int64), np.array([at]))
+            return np.asarray(answers["top_ids"][0])
 
         ids[at] = next(one for one in next(engine.run([plan()])).tolist() if one not in vocabulary.special_ids)
     return tuple(ids[list(places.at)].tolist())

@@ -46,5 +46,11 @@ REMOVALS: Registry[type[Removal]] = Registry("way to explain")
 def hidden(engine: Engine, shown: Ints, places: Ints) -> Ints:
     """(n, L) the text with the mask at each place in turn."""
     copies = np.repeat(shown[None], len(places), 0)
-    copies[np.arange(len(places)), places] = engine.conditionals.vocabulary.mask_id
+    copies[np.arange(len(places)), places] = mask_of(engine)
     return copies
+
+
+def mask_of(engine: Engine) -> int:
+    mask = engine.conditionals.vocabulary.mask_id
+    assert mask is not None  # a model without one does not see both sides, and is refused
+    return mask

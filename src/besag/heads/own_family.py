@@ -15,19 +15,19 @@ from besag.family.configuration import BesagConfig
 from besag.family.network import BesagModel, BesagPreTrainedModel
 
 
-class BesagForTokenClassification(BesagPreTrainedModel):
+class BesagForTokenClassification(BesagPreTrainedModel):  # type: ignore[no-untyped-call]
     def __init__(self, config: BesagConfig) -> None:
         super().__init__(config)
         self.model = BesagModel(config)
-        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
-        self.post_init()
+        self.classifier = nn.Linear(config.hidden_size, int(config.num_labels or 0))
+        self.post_init()  # type: ignore[no-untyped-call]
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **kwargs: Any) -> TokenClassifierOutput:
         states = self.model(input_ids, attention_mask, **kwargs)[0]  # (N, L, H)
         return TokenClassifierOutput(logits=self.classifier(states))
 
 
-class BesagForSequenceClassification(BesagForTokenClassification):
+class BesagForSequenceClassification(BesagForTokenClassification):  # type: ignore[no-untyped-call]
     def forward(  # type: ignore[override]
         self, input_ids: Tensor, attention_mask: Tensor | None = None, **kwargs: Any
     ) -> SequenceClassifierOutput:

@@ -127,7 +127,7 @@ class _Work:
                         f"the loss is {float(loss.detach())} in reading {epoch + 1}: try a smaller tuning.lr"
                     )
                 optimizer.zero_grad()
-                loss.backward()
+                loss.backward()  # type: ignore[no-untyped-call]
                 clip_grad_norm_(self.model.parameters(), tuning.clip)
                 optimizer.step()
                 schedule.step()
@@ -193,6 +193,7 @@ class _Work:
         if toss < 0.5 and not always:
             return one.ids
         hides = noise.uniform(seed, Training.HEAD_HIDE, epoch, row, np.arange(len(one.ids))) < rate
+        assert self.vocabulary.mask_id is not None  # it was a masked network
         return np.where(hides & ~one.special, self.vocabulary.mask_id, one.ids)
 
     def _said(
