@@ -199,6 +199,16 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "scores/marginals_asking.py", "scores/marginals_show.py",
     )),
     ("study/test_report.py", "the pictures of the report", ("study/plot.py",)),
+    ("explanation/test_explaining.py", "every way to leave a token out and every prediction, against its definition", (
+        "explanation/delete.py", "explanation/marginalise.py", "explanation/mask.py", "explanation/prediction.py",
+        "explanation/removal.py",
+    )),
+    ("explanation/test_explanation.py", "its picture", ("explanation/plots.py",)),
+    ("heads/test_head.py", "a head is loaded to be used", ("heads/loading.py",)),
+    ("heads/test_tuning.py", "from a recipe to a folder with its card", (
+        "heads/card.py", "heads/network.py", "heads/own_family.py", "heads/recipe.py",
+    )),
+    ("cli/test_embed.py", "what can be read from vectors", ("cli/probe.py",)),
     ("training/data/test_loader.py", "the progress that batches are told", ("training/data/clock.py",)),
     ("training/data/test_sources.py", "rows are one kind of source", ("training/data/rows.py",)),
     ("training/network/test_encoder.py", "ragged batches and attention within them, against padded ones", (

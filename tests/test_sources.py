@@ -83,6 +83,8 @@ VERBS = {
     "normalise": lambda lm: lm.normalise([TEXT], chains=4, levels=3)[0],
     "dependence": lambda lm: lm.dependence(TEXT, candidates=3),
     "rectangles": lambda lm: lm.rectangles(TEXT, minors=5),
+    "match": lambda lm: lm.match(["s0 s2", "s1 s1"], ["s1 s0", "s2 s2"]),
+    "explain": lambda lm: lm.explain("s0 [MASK] s1 s1", "s2", curve=True, orders=2),
     "pairs": lambda lm: lm.pairs([TEXT], pairs="contiguous", per_text=2, candidates=3),
     **{
         f"sample {name}": lambda lm, name=name: lm.sample(MASKED, name, chains=5, steps=4, seed=3)

@@ -15,17 +15,23 @@ if TYPE_CHECKING:
     from besag.diagnostics.dependence import DependenceMap
     from besag.diagnostics.rectangle import Rectangles
     from besag.distillation import distil_translations
+    from besag.embedding.probe import Probe, probe
     from besag.engine import IDLE
     from besag.errors import BesagError
     from besag.evaluation.evaluate import evaluate
     from besag.evaluation.evaluation import Evaluation
     from besag.evaluation.minimal_pairs import MinimalPairs, minimal_pairs
     from besag.evaluation.overlap import Overlap, overlap
+    from besag.explanation.explanation import Explanation
     from besag.fills.fill import Fill
+    from besag.heads.head import Classifier, Tagger
+    from besag.heads.loading import load_head
+    from besag.heads.tuning import HeadResult, train_head
     from besag.joints.block import BlockJoint
     from besag.joints.comparison import Comparison
     from besag.joints.pair import PairJoint
     from besag.language_model import LanguageModel, load
+    from besag.matching.matching import Matching
     from besag.prompting import Prompt, autoprompt
     from besag.rescoring.rescore import rescore
     from besag.rescoring.result import Rescoring
@@ -56,14 +62,17 @@ _HOMES = {
     "BlockJoint": "besag.joints.block",
     "Chain": "besag.samplers.chain",
     "Choice": "besag.scores.choice",
+    "Classifier": "besag.heads.head",
     "Comparison": "besag.joints.comparison",
     "Corpus": "besag.scores.corpora",
     "DependenceMap": "besag.diagnostics.dependence",
     "Edited": "besag.samplers.editing.edit",
     "Evaluation": "besag.evaluation.evaluation",
+    "Explanation": "besag.explanation.explanation",
     "Fill": "besag.fills.fill",
     "Forbidden": "besag.constraints",
     "GivenTable": "besag.conditionals.given_table",
+    "HeadResult": "besag.heads.tuning",
     "IDLE": "besag.engine",
     "Inversion": "besag.samplers.editing.edit",
     "Ising": "besag.conditionals.ising",
@@ -72,6 +81,7 @@ _HOMES = {
     "LengthModel": "besag.scores.length",
     "Marginals": "besag.scores.marginals",
     "MaskingCollator": "besag.training.collator",
+    "Matching": "besag.matching.matching",
     "MinimalPairs": "besag.evaluation.minimal_pairs",
     "Normalised": "besag.samplers.normalising",
     "Overlap": "besag.evaluation.overlap",
@@ -79,6 +89,7 @@ _HOMES = {
     "Pattern": "besag.constraints",
     "PowerLaw": "besag.sweeps",
     "Predicate": "besag.constraints",
+    "Probe": "besag.embedding.probe",
     "Prompt": "besag.prompting",
     "Recipe": "besag.training.recipe",
     "Rectangles": "besag.diagnostics.rectangle",
@@ -89,6 +100,7 @@ _HOMES = {
     "Solutions": "besag.constraints",
     "Sweep": "besag.sweeps",
     "Table": "besag.conditionals.table",
+    "Tagger": "besag.heads.head",
     "TrainingResult": "besag.train_model",
     "Translations": "besag.translation.translated",
     "Variants": "besag.variants.variants",
@@ -99,23 +111,27 @@ _HOMES = {
     "distil_translations": "besag.distillation",
     "evaluate": "besag.evaluation.evaluate",
     "load": "besag.language_model",
+    "load_head": "besag.heads.loading",
     "masking_statistics": "besag.training.data.statistics",
     "minimal_pairs": "besag.evaluation.minimal_pairs",
     "overlap": "besag.evaluation.overlap",
+    "probe": "besag.embedding.probe",
     "rescore": "besag.rescoring.rescore",
     "sweep": "besag.sweeps",
     "train": "besag.train_model",
+    "train_head": "besag.heads.tuning",
     "train_tokenizer": "besag.training.tokenizer",
 }
 
 __all__ = [
-    "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Comparison", "Corpus", "DependenceMap",
-    "Edited", "Evaluation", "Fill", "Forbidden", "GivenTable", "Inversion", "Ising", "LanguageModel", "Length",
-    "LengthModel", "Marginals", "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern",
-    "PowerLaw", "Predicate", "Prompt", "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions",
-    "Sweep", "Table", "TrainingResult", "Translations", "Variants", "Word", "autoprompt", "connect", "corpus",
-    "distil_translations", "evaluate", "load", "masking_statistics", "minimal_pairs", "overlap", "rescore", "sweep",
-    "train", "train_tokenizer",
+    "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Classifier", "Comparison", "Corpus",
+    "DependenceMap", "Edited", "Evaluation", "Explanation", "Fill", "Forbidden", "GivenTable", "HeadResult",
+    "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "Marginals", "MaskingCollator", "Matching",
+    "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "PowerLaw", "Predicate", "Probe", "Prompt",
+    "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Sweep", "Table", "Tagger",
+    "TrainingResult", "Translations", "Variants", "Word", "autoprompt", "connect", "corpus", "distil_translations",
+    "evaluate", "load", "load_head", "masking_statistics", "minimal_pairs", "overlap", "probe", "rescore", "sweep",
+    "train", "train_head", "train_tokenizer",
 ]  # fmt: skip
 
 

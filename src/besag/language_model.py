@@ -9,7 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from besag import models
 from besag.checks import checked
@@ -27,10 +29,13 @@ if TYPE_CHECKING:  # a room is entered with the first verb that needs it: scorin
     from besag.constraints import Constraint, Solutions
     from besag.diagnostics.dependence import DependenceMap
     from besag.diagnostics.rectangle import Rectangles
+    from besag.explanation.explanation import Explanation
+    from besag.explanation.prediction import Labelling
     from besag.fills.fill import Fill
     from besag.joints.block import BlockJoint
     from besag.joints.candidates import Candidates
     from besag.joints.pair import PairJoint
+    from besag.matching.matching import Matching
     from besag.places.positions import Position
     from besag.samplers import Kernel
     from besag.samplers.chain import Chain
@@ -313,6 +318,29 @@ class LanguageModel:
         from besag.scores.marginals_asking import marginals
 
         return marginals(self.engine, texts, candidates, positions, **options)
+
+    @checked
+    def embed(
+        self, texts: str | Sequence[str], layer: int | None = None, *, pool: Literal["mean", "first"] = "mean"
+    ) -> NDArray[np.float32]:
+        """A vector for each text: the mean over its tokens of what a layer of the network makes of them.
+
+        Args:
+            texts: a text or several.
+            layer: 0 is the table of tokens, negative ones count from the end; the last if not given.
+            pool: "mean" over the tokens of the text, special ones left out, or the state of the "first" token.
+
+        Returns:
+            An array with a row for each text; of one text its vector.
+
+        Examples:
+            >>> cat, dog, law = lm.embed(["The cat sleeps.", "The dog sleeps.", "Congress passed the law."])
+            >>> cat @ dog / (cat @ cat * (dog @ dog)) ** 0.5 > cat @ law / (cat @ cat * (law @ law)) ** 0.5
+            True
+        """
+        from besag.embedding.embed import embed
+
+        return embed(self.engine, texts, layer, pool=pool)
 
     @checked
     def variants(
@@ -669,6 +697,90 @@ class LanguageModel:
         from besag.diagnostics.rectangle import rectangles
 
         return rectangles(self.engine, text, positions, **options)
+
+    @checked
+    def explain(
+        self,
+        text: str,
+        target: str | Sequence[str] | None = None,
+        *,
+        positions: Sequence[Position] | None = None,
+        classifier: Labelling | None = None,
+        label: str | None = None,
+        method: str = "marginalise",
+        curve: bool = False,
+        orders: int = 20,
+        seed: int = 0,
+        **options: Any,
+    ) -> Explanation:
+        """Which tokens of a text a prediction rests on: a filling, a label, or the score of the text.
+
+        Args:
+            text: with a mask, whose filling is explained; or without, whose score is, or the place that is named.
+            target: what fills the masks, a word of one token for each; if not given, the likeliest.
+            positions: the places explained, where they are not the masks, as in `joint`.
+            classifier: explains the label of the text instead (`besag.load_head`).
+            label: which; if not given, the one that the classifier gives.
+            method: "marginalise" (what else could stand there), "mask" or "delete" (leave one out).
+            curve: also measure faithfulness: does the prediction fall when what is important is hidden first?
+            orders: random orders that the curve is compared with.
+            seed: of the random orders.
+            options: of the method, as `candidates=50` of "marginalise".
+
+        Returns:
+            An `Explanation`: a number for each token, in log-odds, or in nats of a score.
+
+        Examples:
+            >>> found = lm.explain("The capital of France is [MASK].", "Paris", candidates=5)
+            >>> found.top(1)[0].text
+            'France'
+        """
+        from besag.explanation.explaining import explain
+
+        return explain(
+            self.engine, text, target, positions=positions, classifier=classifier, label=label, method=method,
+            curve=curve, orders=orders, seed=seed, **options,
+        )  # fmt: skip
+
+    @checked
+    def match(
+        self,
+        first: Sequence[str],
+        second: Sequence[str],
+        groups: Sequence[str] | None = None,
+        *,
+        separator: str = " ",
+        method: str = "pll",
+        temperature: float = 1.0,
+        seed: int = 0,
+        **options: Any,
+    ) -> Matching:
+        """Which sequence of a second list goes with each of the first? By the masked loss of the two as one.
+
+        Args:
+            first: sequences.
+            second: as many others, in any order.
+            groups: of each place of both lists, its group (a species): partners are sought within it.
+            separator: what stands between two partners.
+            method: of scoring the two as one.
+            temperature: of the soft permutation, from which the probabilities of pairs come.
+            seed: by which permutations of one energy are told apart.
+            options: of the method.
+
+        Returns:
+            A `Matching`: the pairs whose energies sum to the least, and how sure each is.
+
+        Examples:
+            >>> alike = besag.load(besag.Table([[0.4, 0.1], [0.1, 0.4]], symbols=["h", "t"]))
+            >>> alike.match(["h", "t"], ["t", "h"]).partner
+            (1, 0)
+        """
+        from besag.matching.matching import match
+
+        return match(
+            self.engine, first, second, groups, separator=separator, method=method, temperature=temperature, seed=seed,
+            **options,
+        )  # fmt: skip
 
     @checked
     def pairs(self, texts: Iterable[str], **options: Any) -> Report:

@@ -172,6 +172,11 @@ class Training(IntEnum):
     # a labelled task beside an objective
     TASK_EXAMPLES = 112  # which of them stand beside a batch
     TASK_START = 113  # the head's first weights
+    # a head that is tuned alone
+    HEAD_SPLIT = 176  # which examples are held out
+    HEAD_ORDER = 177
+    HEAD_RATE = 178
+    HEAD_HIDE = 179
 
 
 @unique

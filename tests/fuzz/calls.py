@@ -82,6 +82,8 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "query": ("'a'",), "weight": ("0.5", "[0.5]", "None"), "casing": ("'lower'",),
     "nbest": ("[at('besag.rescoring.lists.NBest')('a-1', (at('besag.rescoring.lists.Hypothesis')('a', 1),), 'a')]",),
     "statistics": ("None",), "against": ("()", "['mlm']"), "number": ("None", "1"), "what": ("'thing'",),
+    "first": ("['the cat', 'a dog']",), "second": ("['the cat', 'a dog']",), "groups": ("None", "['a', 'b']"),
+    "target": ("'cat'", "['cat', 'dog']", "None"), "label": ("None",), "layer": ("1", "None"),
     "temperature": ("0.5",), "top_k": ("3",), "top_p": ("0.9",), "beam": ("2", "None"), "sample": ("False", "100"),
 }  # fmt: skip
 HANDED_ON = {  # who takes the **options of a verb
@@ -91,7 +93,8 @@ HANDED_ON = {  # who takes the **options of a verb
     "solve": "besag.constraints.solving.solve", "augment": "besag.samplers.editing.augment.augment",
     "edit": "besag.samplers.editing.edit.edit", "invert": "besag.samplers.editing.edit.invert",
     "normalise": "besag.samplers.normalising.normalise", "dependence": "besag.diagnostics.dependence.dependence",
-    "rectangles": "besag.diagnostics.rectangle.rectangles", "sample": "besag.samplers.drawing.Drawing",
+    "rectangles": "besag.diagnostics.rectangle.rectangles", "explain": "besag.explanation.marginalise.Marginalise",
+    "sample": "besag.samplers.drawing.Drawing",
     "minimal_pairs": "besag.scores.scoring.score", "measure": "besag.diagnostics.texts.measure",
 }  # fmt: skip
 TOOLS = (

@@ -25,8 +25,10 @@ from besag.cli.diagnose import diagnose
 from besag.cli.distil_scorer import distil_scorer
 from besag.cli.distil_translations import distil_translations
 from besag.cli.edit import edit
+from besag.cli.embed import embed
 from besag.cli.eval import evaluate
 from besag.cli.examples import examples
+from besag.cli.explain import explain
 from besag.cli.explore import explore
 from besag.cli.export import export
 from besag.cli.fill import fill
@@ -34,9 +36,12 @@ from besag.cli.joint import joint
 from besag.cli.lab import lab
 from besag.cli.lengths import lengths
 from besag.cli.marginals import marginals
+from besag.cli.match import match
 from besag.cli.methods import methods
 from besag.cli.models import models
 from besag.cli.pairs import pairs
+from besag.cli.predict import predict
+from besag.cli.probe import probe
 from besag.cli.rescore import rescore
 from besag.cli.sample import sample
 from besag.cli.score import score
@@ -84,6 +89,11 @@ for command in (
     joint,
     compare,
     diagnose,
+    explain,
+    predict,
+    embed,
+    probe,
+    match,
     pairs,
     rescore,
     lengths,

@@ -31,6 +31,7 @@ KINDS = {  # kind → (one of them in words, for messages; in a sentence)
     "mask": ("law of masks", "a law of masks"),
     "objective": ("objective", "an objective"),
     "kernel": ("kernel", "a kernel"),
+    "explanation": ("way to explain", "a way to explain"),
     "suite": ("suite", "a suite"),
     "experiment": ("experiment", "an experiment"),
 }
@@ -96,7 +97,8 @@ def find(name: str, also: tuple[str, ...] = ()) -> Entry:
         names = [known for one in entries() for known in (one.name, *one.aliases)]
         guess = nearest(name.partition(":")[2] or name, [*names, *also])
         raise BesagError(
-            f"there is no score, joint, law of masks, objective, kernel, suite or experiment {name!r}.{guess}"
+            f"there is no score, joint, law of masks, objective, kernel, way to explain, suite or experiment {name!r}."
+            f"{guess}"
         )
     return found[0]
 

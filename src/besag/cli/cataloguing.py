@@ -30,6 +30,7 @@ def live() -> tuple[Entry, ...]:
     import besag.evaluation.suites
     import besag.lab.experiments  # noqa: F401 (fills the registry, as the suites do)
     from besag.evaluation.suite import SUITES
+    from besag.explanation import REMOVALS
     from besag.joints import CONSTRUCTIONS
     from besag.lab.experiment import EXPERIMENTS
     from besag.masks import LAWS
@@ -39,7 +40,7 @@ def live() -> tuple[Entry, ...]:
 
     registries: dict[str, Any] = {
         "score": METHODS, "joint": CONSTRUCTIONS, "mask": LAWS, "objective": OBJECTIVES, "kernel": KERNELS,
-        "suite": SUITES, "experiment": EXPERIMENTS,
+        "explanation": REMOVALS, "suite": SUITES, "experiment": EXPERIMENTS,
     }  # fmt: skip
     return tuple(
         Entry(kind, what.name, what.title, *_TOLD[kind](what), what.cite, what.aliases, options(what), _file(what))
@@ -96,6 +97,11 @@ def _kernel(what: Any) -> Told:
     return {"kernel": what.name, "title": what.title, "forward passes": what.passes}, facts
 
 
+def _explanation(what: Any) -> Told:
+    facts = {"formula": what.formula, "sequences for n tokens": what.passes}
+    return {"way to explain": what.name, "title": what.title, **facts}, facts
+
+
 def _suite(what: Any) -> Told:
     facts = {
         "asks for": what.asked, "by": ", ".join(what.methods) or "–", "ties": what.ties,
@@ -109,8 +115,8 @@ def _experiment(what: Any) -> Told:
 
 
 _TOLD = {
-    "score": _score, "joint": _joint, "mask": _mask, "objective": _objective, "kernel": _kernel, "suite": _suite,
-    "experiment": _experiment,
+    "score": _score, "joint": _joint, "mask": _mask, "objective": _objective, "kernel": _kernel,
+    "explanation": _explanation, "suite": _suite, "experiment": _experiment,
 }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ COMMANDS = {  # where its options are said, and how they begin
     "mask": ("besag train RECIPE --set masking.law={name}", "masking.options."),
     "objective": ("besag train RECIPE --set objective.name={name}", "objective.options."),
     "kernel": ("besag sample --kernel {name}", ""),
+    "explanation": ("besag explain --method {name}", ""),
     "suite": ("besag eval {name}", ""),
     "experiment": ("besag lab run {name}", ""),
 }
@@ -25,7 +26,7 @@ COMMANDS = {  # where its options are said, and how they begin
 
 @guarded
 def methods(name: Name = None) -> int:
-    """List scores, joints, laws of masks, objectives, kernels, suites and experiments, or explain one of them."""
+    """List scores, joints, laws of masks, objectives, kernels, ways to explain, suites, experiments, or tell of one."""
     if name is not None:
         print(_explained(found := find(name)))
         for other in all_of(name)[1:]:

@@ -154,6 +154,36 @@ def check(recipe: RecipeFile, set_: Set = None, minutes: Minutes = None, output:
 
 @app.command()
 @guarded
+def head(
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A TOML file with [task] and [tuning].")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the recipe: --set tuning.epochs=5. Repeat."),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Folder of the finished head: run.output.")
+    ] = None,
+    quiet: Quiet = False,
+) -> int:
+    """Tune a classifier or a tagger on labelled examples, and measure it on those held out.
+
+    besag train head reviews.toml
+
+    besag train head reviews.toml --set tuning.masked=true -o faithful
+
+    The folder is one of transformers; `besag predict` labels texts with it, `besag explain --classifier` explains them.
+    """
+    from besag.heads.tuning import train_head
+
+    result = train_head(recipe, set_ or (), output=output, tell=(lambda line: None) if quiet else say)
+    for name, value in result.metrics.items():
+        print(f"{name:<24} {value:,.6g}")
+    say(f"the head is in {result.model}; its README.md says how it was made")
+    return 0
+
+
+@app.command()
+@guarded
 def curves(
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Output folders of runs, or their log.jsonl.")],
     output: Annotated[str, typer.Option("--output", "-o", help="The picture.")] = "curves.png",

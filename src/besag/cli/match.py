@@ -1,0 +1,81 @@
+"""`besag match`: which sequences of two columns belong together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from besag.cli import options as o
+from besag.cli.exits import UNSCORED, guarded, say
+from besag.cli.groups import GivenModelOptions, OutputOptions, RunOptions, grouped
+from besag.cli.settings import settings
+from besag.errors import BesagError, nearest, quoted
+from besag.files import rows
+
+File = Annotated[str, typer.Argument(metavar="FILE", show_default=False, help="A table with both columns.")]
+First = Annotated[str, o.of_input("--first", help="The column with the sequences that get a partner.")]
+Second = Annotated[str, o.of_input("--second", help="The column with the partners, in any order within a group.")]
+Group = Annotated[
+    str | None,
+    o.of_input(
+        "--group", help="The column with the group, a species say; all are one if not given.", show_default=False
+    ),
+]
+Between = Annotated[str, o.of_method("--separator", help="What stands between two partners.")]
+Method = Annotated[str, o.of_method("--method", help="Of scoring the two as one: `besag methods` lists them.")]
+Seed = Annotated[int, o.of_method("--seed", help="By which permutations of one energy are told apart.")]
+Temperature = Annotated[float, o.of_method("--temperature", "-t", help="Of the soft permutation.")]
+
+
+@guarded
+@grouped
+def match(
+    file: File,
+    model: GivenModelOptions,
+    output: OutputOptions,
+    run: RunOptions,
+    first: First = "first",
+    second: Second = "second",
+    group: Group = None,
+    separator: Between = " ",
+    method: Method = "pll",
+    set_: o.Set = None,
+    temperature: Temperature = 1.0,
+    seed: Seed = 0,
+) -> int:
+    """Find partners for sequences, by the masked loss of the two as one.
+
+    besag match chains.tsv --first heavy --second light --group species --separator "" --model FOLDER
+
+    stderr says how many partners stood side by side in the file, which is the accuracy where that is the truth, and
+    what chance would give. Exit code 3: the soft permutation did not converge.
+    """
+    out = output.open()
+    [(name, options)] = settings("score", [method], set_).items()
+    wanted = [first, second, *([] if group is None else [group])]
+    columns: dict[str, list[str]] = {one: [] for one in wanted}
+    for row in rows.read(file, "tsv" if rows.format_of(file) == "text" else None):
+        values = row.values if isinstance(row.values, dict) else {}
+        for one in wanted:
+            if one not in values:
+                raise BesagError(
+                    f"{row.where} has no column {one!r}: it has {', '.join(values)}.{nearest(one, values)}"
+                )
+            if not str(values[one] or "").strip():
+                raise BesagError(f"{row.where}: {one} is {quoted(values[one])}: give a sequence")
+            columns[one].append(str(values[one]))
+    lm = model.load(run.progress)
+    groups = None if group is None else columns[group]
+    found = lm.match(
+        columns[first], columns[second], groups, separator=separator, method=name, temperature=temperature, seed=seed,
+        **options,
+    )  # fmt: skip
+    if output.shape == "jsonl":
+        out.write(found.to_dict(), {})
+    else:
+        for pair in found.pairs:
+            out.write(pair._asdict(), {})
+    out.close()
+    say(" · ".join(found.facts))
+    return 0 if found.status == "ok" else UNSCORED

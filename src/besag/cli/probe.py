@@ -1,0 +1,64 @@
+"""`besag probe`: can a label be read from vectors of texts by a linear map?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from besag.cli import options as o
+from besag.cli.embed import Layer, Pool
+from besag.cli.exits import guarded, say
+from besag.cli.groups import ModelOptions, PlotOptions, RowsOptions, RunOptions, grouped
+from besag.errors import BesagError, nearest
+from besag.files.inputs import records
+
+File = Annotated[str, typer.Argument(metavar="FILE", show_default=False, help="A table of texts and their labels.")]
+Label = Annotated[str, o.of_input("--label", help="The column with the label.")]
+Folds = Annotated[int, o.of_method("--folds", min=2, help="Parts that take turns to be held out.")]
+Penalty = Annotated[float, o.of_method("--penalty", min=0, help="Of squared weights.")]
+Seed = Annotated[int, o.of_method("--seed", help="Of which text is in which fold.")]
+
+
+@guarded
+@grouped
+def probe(
+    file: File,
+    model: ModelOptions,
+    rows: RowsOptions,
+    output: PlotOptions,
+    run: RunOptions,
+    label: Label = "label",
+    layer: Layer = None,
+    pool: Pool = "mean",
+    folds: Folds = 5,
+    penalty: Penalty = 1.0,
+    seed: Seed = 0,
+) -> int:
+    """Accuracy of a linear map from vectors of texts to their labels, on texts that it was not fitted to.
+
+    besag probe reviews.tsv --label label --layer 6
+
+    A row is a label: how many texts have it, and what share of them is found.
+    """
+    out = output.open()
+    found = [one for one in records(rows.sources([file], "probe", output.output)) if one is not None]
+    found = found[rows.skip :][: rows.limit]
+    for record in found:
+        if label not in record.others:
+            own = list(record.others)
+            raise BesagError(f"{record.where} has no column {label!r}: it has {', '.join(own)}.{nearest(label, own)}")
+    from besag.embedding.probe import probe as fit
+
+    lm = model.load(run.progress)
+    vectors = lm.embed([record.text for record in found], layer, pool=pool)
+    told = fit(vectors, [str(record.others[label]) for record in found], folds=folds, penalty=penalty, seed=seed)
+    if output.shape == "jsonl":
+        out.write(told.to_dict(), {})
+    else:
+        for name, (count, share) in told.by_label().items():
+            out.write({"label": name, "examples": count, "found": share}, {})
+    out.close()
+    output.save(told)
+    say(" · ".join(told.facts))
+    return 0

@@ -1,0 +1,1 @@
+"""Texts as vectors of a network's states, and what a linear map can read from them."""
