@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from besag.rescoring.result import Rescoring
     from besag.samplers.chain import Chain
     from besag.samplers.editing.augmented import Augmentation
+    from besag.samplers.editing.correct import Corrections
     from besag.samplers.editing.edit import Edited, Inversion
     from besag.samplers.normalising import Normalised
     from besag.scores.choice import Choice
@@ -53,6 +54,7 @@ _HOMES = {
     "Choice": "besag.scores.choice",
     "Comparison": "besag.joints.comparison",
     "Corpus": "besag.scores.corpora",
+    "Corrections": "besag.samplers.editing.correct",
     "DependenceMap": "besag.diagnostics.dependence",
     "Edited": "besag.samplers.editing.edit",
     "Evaluation": "besag.evaluation.evaluation",
@@ -96,7 +98,8 @@ _HOMES = {
 }
 
 __all__ = [
-    "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Comparison", "Corpus", "DependenceMap",
+    "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Comparison", "Corpus", "Corrections",
+    "DependenceMap",
     "Edited", "Evaluation", "Fill", "Forbidden", "GivenTable", "Inversion", "Ising", "LanguageModel", "Length",
     "LengthModel", "Marginals", "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern",
     "Predicate", "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Table",

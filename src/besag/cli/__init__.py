@@ -20,6 +20,7 @@ from besag.cli.bulk import bulk
 from besag.cli.choose import choose
 from besag.cli.cite import cite
 from besag.cli.compare import compare
+from besag.cli.correct import correct
 from besag.cli.diagnose import diagnose
 from besag.cli.distil_scorer import distil_scorer
 from besag.cli.edit import edit
@@ -73,6 +74,7 @@ for command in (
     sample,
     augment,
     edit,
+    correct,
     joint,
     compare,
     diagnose,

@@ -23,7 +23,7 @@ from besag.conditionals import families, loading, weights
 from besag.conditionals.configuration import read_config
 from besag.conditionals.network import places
 from besag.errors import BesagError, nearest, quoted
-from besag.training.network import decoders
+from besag.training.network import decoders, vocabularies
 from besag.training.network.batch import Layout
 from besag.training.network.encoder import Encoder
 from besag.training.recipe import SIZES, Recipe
@@ -56,6 +56,8 @@ def network(recipe: Recipe, vocabulary: Vocabulary) -> Any:
     with saved.quiet(), seeded(recipe.run.seed):
         model = _new(recipe, vocabulary) if recipe.model.start is None else _started(recipe)
         model = decoders.turned(model, recipe.model.decoder)
+        if recipe.model.start is not None and recipe.model.decoder == "none":
+            model = _with_vocabulary(model, recipe, vocabulary)
         if vocabulary.size > len(model.get_input_embeddings().weight) and vocabulary.mask_id == vocabulary.size - 1:
             model.resize_token_embeddings(vocabulary.size)  # a mask token was added to the tokenizer
     rows = model.get_input_embeddings().weight.shape[0]
@@ -103,6 +105,23 @@ def _started(recipe: Recipe) -> Any:
     for key, value in recipe.model.config.items():
         setattr(config, key, value)
     return loading.read_network(stored, config, kind.kind, name, torch.float32, whole=not recipe.model.config)
+
+
+def _with_vocabulary(model: Any, recipe: Recipe, vocabulary: Vocabulary) -> Any:
+    """The network that was started from, for the tokenizer that the recipe names, if that is another."""
+    start, path, how = str(recipe.model.start), recipe.tokenizer.path, recipe.model.vocabulary
+    if path is None:
+        return model
+    try:
+        old = loading.read_vocabulary(found(start), start)
+    except BesagError:
+        if how != "as-is":
+            raise
+        return model  # a folder of weights alone: whoever names a tokenizer for it knows which
+    if how == "as-is":
+        vocabularies.refuse_unrelated(old, vocabulary, start, path)
+        return model
+    return vocabularies.give(model, old, vocabulary, extended=how == "extended")
 
 
 def _new(recipe: Recipe, vocabulary: Vocabulary) -> Any:

@@ -1,0 +1,85 @@
+"""Correction: the likeliest token of one plain forward pass, where it beats the written one by the margin."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests import networks
+
+import besag
+from besag.errors import BesagError
+from besag.samplers.editing.correct import Correcting, correct
+
+TEXT = "The cat sat on the mat!"
+
+
+def model(family: str = "bert") -> besag.LanguageModel:
+    return besag.load((networks.tiny(family), networks.vocabulary(family).tokenizer), device="cpu")
+
+
+def by_hand(lm: besag.LanguageModel, text: str) -> list[tuple[int, int, float]]:
+    """(place, token, log odds) wherever another ordinary token is likelier."""
+    [encoded] = lm.vocabulary.encode([text])
+    with torch.no_grad():
+        rows = lm.model(input_ids=torch.from_numpy(encoded.ids)[None]).logits[0].double().log_softmax(-1)
+    rows[:, sorted(lm.vocabulary.special_ids)] = -torch.inf
+    with torch.no_grad():
+        whole = lm.model(input_ids=torch.from_numpy(encoded.ids)[None]).logits[0].double().log_softmax(-1)
+    found = []
+    for place in encoded.places.tolist():
+        best = int(rows[place].argmax())
+        odds = float(rows[place, best] - whole[place, int(encoded.ids[place])])
+        if odds > 0:
+            found.append((place, best, odds))
+    return found
+
+
+@pytest.mark.parametrize("family", ["bert", "modernbert", "xlm-roberta"])
+def test_edits_are_those_of_a_plain_pass(family: str) -> None:
+    lm = model(family)
+    expected = by_hand(lm, TEXT)
+    [row] = lm.correct(TEXT)
+    assert expected
+    assert [edit.log_odds for edit in row.edits] == pytest.approx([odds for _, _, odds in expected], abs=1e-4)
+    [encoded] = lm.vocabulary.encode([TEXT])
+    assert [(edit.start, edit.end) for edit in row.edits] == [
+        tuple(encoded.offsets[place].tolist()) for place, _, _ in expected
+    ]
+    assert all(TEXT[edit.start : edit.end] == edit.old for edit in row.edits)
+
+
+def test_a_margin_leaves_what_is_not_sure() -> None:
+    lm = model()
+    odds = sorted(edit.log_odds for edit in lm.correct(TEXT)[0].edits)
+    middle = odds[len(odds) // 2]
+    kept = [edit.log_odds for edit in lm.correct(TEXT, margin=middle)[0].edits]
+    assert sorted(kept) == pytest.approx([one for one in odds if one > middle])
+    untouched = lm.correct(TEXT, margin=1e6)[0]
+    assert untouched.text == TEXT
+    assert untouched.edits == ()
+
+
+def test_what_stays_is_written_as_it_was() -> None:
+    lm = model()
+    [edit, *_] = sorted(lm.correct(TEXT)[0].edits, key=lambda one: -one.log_odds)
+    row = lm.correct(TEXT, margin=edit.log_odds - 1e-6)[0]
+    assert row.text == TEXT[: edit.start] + edit.new.removeprefix("##") + TEXT[edit.end :]
+
+
+def test_texts_that_cannot_be_asked_say_so() -> None:
+    found = model().correct(["", "the [MASK] sat", "the cat\udc80"])
+    assert [row.status for row in found] == ["empty", "mask", "undecodable"]
+    assert found.status == "partly"
+    assert found.texts[1] == "the [MASK] sat"
+
+
+def test_a_stream_is_answered_in_order() -> None:
+    lm = model()
+    texts = [TEXT, "the mat", TEXT + " the dogs"]
+    assert [row.original for row in Correcting().run(lm.engine, iter(texts))] == texts
+
+
+@pytest.mark.parametrize("margin", [-1.0, float("nan")])
+def test_a_margin_is_a_number_of_nats(margin: float) -> None:
+    with pytest.raises(BesagError, match="margin"):
+        correct(model().engine, TEXT, margin=margin)
