@@ -33,4 +33,4 @@ def test_spans_say_where_and_by_how_much(run: Run) -> None:
 def test_a_margin_below_zero_is_refused(run: Run) -> None:
     result = run("correct", "The cat.", "--margin", -1)
     assert result.exit_code == 2
-    assert "margin=-1" in result.stderr
+    assert "--margin -1.0: a number of nats, 0 or more" in result.stderr

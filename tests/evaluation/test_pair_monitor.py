@@ -15,7 +15,7 @@ from besag.evaluation.pair_monitor import PairMonitor
 from besag.training import recipe
 from besag.training.run.build import build
 
-PAIRS = [("the old dog sea the cat", "the old dog sees the cat"), ("a bird hears me", "a bird hears me")] * 6
+PAIRS = [("the old god saw the cat", "the old dog saw the cat"), ("a bird hears me", "a bird hears me")] * 6
 
 
 def built(folder: Path, **data: Any) -> Any:

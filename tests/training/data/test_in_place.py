@@ -24,6 +24,7 @@ TOKENS = st.lists(st.integers(0, 3), max_size=7).map(np.array)
 def made(
     folder: Path, written: list[str], meant: list[str], law: str = "error_aware", rate: float = 0.4
 ) -> InPlaceBatches:
+    folder.mkdir(exist_ok=True)
     said = two_files(folder, written, meant, max_length=12, batch_tokens=60, held_out=0.0)
     text = parallel.prepare(said, WORDS, folder / "cache", processes=1)
     masking = masks.Masking(masks.law(law), masks.rate_named("constant", rate), masks.Replacement(WORDS.mask_id))

@@ -25,6 +25,7 @@ TARGETS = ["dogs table", "cat", "mat mat table"] * 5
 
 
 def made(folder: Path, law: str = "uniform", rate: float = 1.0, **data: Any) -> LineBatches:
+    folder.mkdir(exist_ok=True)
     said = two_files(folder, SOURCES, TARGETS, **{"max_length": 20, "batch_tokens": 80, "held_out": 0.0, **data})
     cache = one_line.prepare(said, WORDS, folder / "cache")
     masking = masks.Masking(masks.law(law), masks.rate_named("constant", rate), masks.Replacement(WORDS.mask_id))
@@ -40,8 +41,8 @@ def test_all_of_the_target_and_nothing_else_is_hidden_at_rate_one(tmp_path: Path
             text = WORDS.tokenizer.decode(batch.ids[batch.layout.row == row])
             seen.add((shown, text))
     expected = {
-        (f"[CLS] the {source} cat {' '.join(['[MASK]'] * len(target.split()))} . [SEP]",
-         f"[CLS] the {source} cat {target} . [SEP]")
+        (f"[CLS] the {source} cat {' '.join(['[MASK]'] * len(target.split()))}. [SEP]",
+         f"[CLS] the {source} cat {target}. [SEP]")
         for source, target in zip(SOURCES, TARGETS, strict=True)
     }  # fmt: skip
     assert {(" ".join(a.split()), " ".join(b.split())) for a, b in seen} == expected
@@ -85,9 +86,9 @@ def test_braces_in_a_source_are_text() -> None:
 
 
 def test_a_line_that_is_too_long_is_left_out_and_told(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="5 of 15 pairs have more than data.max_length = 8 tokens"):
-        batches = made(tmp_path, max_length=8)
-    assert len(batches.plan.epoch(0).start) == 10
+    with pytest.warns(UserWarning, match="10 of 15 pairs have more than data.max_length = 7 tokens"):
+        batches = made(tmp_path, max_length=7)
+    assert len(batches.plan.epoch(0).start) == 5
     with pytest.raises(BesagError, match=r"of all 15 pairs each has more than data\.max_length = 4"):
         made(tmp_path / "none", max_length=4)
 

@@ -26,7 +26,7 @@ def continued(tmp_path_factory: pytest.TempPathFactory) -> besag.TrainingResult:
     (folder / "general.txt").write_text("\n".join(GENERAL))
     (folder / "pairs.tsv").write_text("good\tbad\nThe cat sleeps.\tThe cat sleep.\nThe dogs run.\tThe dogs runs.\n")
     changes = {
-        "model": {"start": models.EMBEDDED}, "tokenizer": {}, "schedule": {"steps": 6}, "optimizer": {"lr": 1e-3},
+        "model": {"start": models.EMBEDDED, "config": {}}, "schedule": {"steps": 6}, "optimizer": {"lr": 1e-3},
         "evaluation": {"sentences": 8, "every": 3, "general": [str(folder / "general.txt")],
                        "minimal_pairs": [str(folder / "pairs.tsv")]},
     }  # fmt: skip
@@ -70,7 +70,7 @@ def test_a_run_killed_at_its_first_step_measures_the_base_once(tmp_path: Path) -
     recipe = small(
         tmp_path / "run",
         {
-            "model": {"start": models.EMBEDDED},
+            "model": {"start": models.EMBEDDED, "config": {}},
             "tokenizer": {},
             "evaluation": {"sentences": 2},
             "schedule": {"steps": 1},

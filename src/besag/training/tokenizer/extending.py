@@ -13,16 +13,19 @@ Knows the tokenizers of Rust; refuses others.
 
 from __future__ import annotations
 
-import copy
 import json
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from besag.checks import whole_number
+from besag.conditionals import loading
 from besag.errors import BesagError, quoted
 from besag.vocabulary import Vocabulary
 
+LAYOUT = "tokenizer.json"  # in the folder of every tokenizer of Rust's
 LEAST = 2  # how often a word must stand in the text
 LIKELIER = 0.01  # nats by which a word of a unigram vocabulary beats its pieces
 
@@ -41,11 +44,15 @@ def extended(tokenizer: Any, texts: Iterable[str], size: int) -> Any:
         add(word, [piece.value for piece in backend.model.tokenize(word)], size)
     if not add.count:
         raise BesagError("no word of this text is cut into pieces: there is nothing to add to the tokenizer")
-    from tokenizers import Tokenizer
+    return _with_layout(tokenizer, layout)
 
-    grown = copy.deepcopy(tokenizer)
-    grown._tokenizer = Tokenizer.from_str(json.dumps(layout))
-    return grown
+
+def _with_layout(tokenizer: Any, layout: dict[str, Any]) -> Any:
+    """The tokenizer with another layout, through a folder: so what is made can be saved and read."""
+    with TemporaryDirectory() as folder:
+        tokenizer.save_pretrained(folder)
+        (Path(folder) / LAYOUT).write_text(json.dumps(layout), encoding="utf-8")
+        return loading.read_vocabulary(Path(folder), "the extended tokenizer").tokenizer
 
 
 def _worth(backend: Any, texts: Iterable[str]) -> list[str]:
