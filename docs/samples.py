@@ -22,6 +22,7 @@ RUNS: list[tuple[str, dict[str, object], int | None]] = [  # kernel, options, st
     ("ancestral", {"grid": 4}, None),
     ("remask", {"grid": 32}, None),
     ("entropy_bound", {}, None),
+    ("threshold", {}, None),
     ("adaptive", {}, None),
     ("grouped", {"size": 2}, None),
     ("mask_predict", {"iterations": 7, "pick": "sample"}, None),

@@ -10,6 +10,11 @@ from __future__ import annotations
 # (the test file, why, the modules)
 ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
+        "translation/test_translating.py",
+        "what came of translating and the way there, tested where they are made",
+        ("translation/translated.py", "translation/tracing.py"),
+    ),
+    (
         "scores/test_distilling.py",
         "a method that needs a model with a scorer, scored where one is made",
         ("scores/maskless.py",),
@@ -105,6 +110,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("cli/test_score.py", "settings, lengths and rows are those of a score", (
         "cli/config.py", "cli/lengths.py", "cli/rows.py",
     )),
+    ("cli/test_bulk.py", "commands and the job that they share", ("cli/bulk_work.py",)),
     ("cli/test_score_failures.py", "how a command ends", ("cli/exits.py",)),
     ("cli/test_kills.py", "suites that go on after a kill", ("cli/evaluating.py",)),
     ("conditionals/test_transformer.py", "what masked and causal networks share, asked of each family", (
@@ -189,6 +195,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("training/objectives/test_mlm.py", "the contract, in its shortest objective", (
         "training/objectives/objective.py",
     )),
+    ("training/objectives/test_task.py", "what is learned beside an objective", ("training/objectives/mixture.py",)),
     ("training/objectives/test_mdlm.py", "a share of plain masks beside an objective", (
         "training/objectives/sharing.py",
     )),
@@ -225,4 +232,5 @@ WHOLE: dict[str, str] = {  # tests of no one file
     "training/objectives/test_surgery.py": "whether an objective leaves a plain network behind",
     "training/run/test_resume.py": "a run that is killed, whatever its parts",
     "training/tokenizer/test_tokenizer.py": "the package itself",
+    "translation/test_study.py": "benchmarks/translation.py, from pairs to its figure",
 }

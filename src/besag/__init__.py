@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from besag.constraints import Forbidden, Length, Pattern, Predicate, Required, Solutions, Word
     from besag.diagnostics.dependence import DependenceMap
     from besag.diagnostics.rectangle import Rectangles
+    from besag.distillation import distil_translations
     from besag.engine import IDLE
     from besag.errors import BesagError
     from besag.evaluation.evaluate import evaluate
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from besag.training.data.statistics import masking_statistics
     from besag.training.recipe import Recipe
     from besag.training.tokenizer import train_tokenizer
+    from besag.translation.translated import Translations
     from besag.variants.variants import Variants
 
 # what is public, and the file that holds it; the type checker reads the same from the imports above
@@ -84,9 +86,11 @@ _HOMES = {
     "Solutions": "besag.constraints",
     "Table": "besag.conditionals.table",
     "TrainingResult": "besag.train_model",
+    "Translations": "besag.translation.translated",
     "Variants": "besag.variants.variants",
     "Word": "besag.constraints",
     "corpus": "besag.scores.corpora",
+    "distil_translations": "besag.distillation",
     "evaluate": "besag.evaluation.evaluate",
     "load": "besag.language_model",
     "masking_statistics": "besag.training.data.statistics",
@@ -103,8 +107,8 @@ __all__ = [
     "Edited", "Evaluation", "Fill", "Forbidden", "GivenTable", "Inversion", "Ising", "LanguageModel", "Length",
     "LengthModel", "Marginals", "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern",
     "Predicate", "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Table",
-    "TrainingResult", "Variants", "Word", "corpus", "evaluate", "load", "masking_statistics", "minimal_pairs",
-    "overlap", "rescore", "train", "train_tokenizer",
+    "TrainingResult", "Translations", "Variants", "Word", "corpus", "distil_translations", "evaluate", "load",
+    "masking_statistics", "minimal_pairs", "overlap", "rescore", "train", "train_tokenizer",
 ]  # fmt: skip
 
 

@@ -63,6 +63,7 @@ class Engine(Batches):
         super().__init__(conditionals, batch_tokens)
         self.progress = progress
         self.steady = False  # groups depend on what is asked alone, not on how fast the device is: the same bytes again
+        self.hides: int | None = None  # the token that is padding, see `padded`
         self._doubts: dict[int, Tensor] = {}  # by thread: answers of `ask` that were no numbers
 
     @property
@@ -83,6 +84,15 @@ class Engine(Batches):
         """
         other = copy.copy(self)
         other.source, other._doubts = source, {}
+        return other
+
+    def padded(self) -> Engine:
+        """The same engine for sequences of several lengths in one table: what holds the pad id is seen by nobody.
+
+        For `ask`, of a network that `pads`. What was no number is told by either.
+        """
+        other = copy.copy(self)
+        other.hides = self.conditionals.vocabulary.pad_id
         return other
 
     def encoded(self, sources: Sequence[Ints]) -> list[Tensor]:
@@ -193,6 +203,9 @@ class Engine(Batches):
         """
         wanted = tuple(reduce) if isinstance(reduce, Sequence) else (reduce,)
         questions = self.with_source(_sorted(questions))
+        if self.hides is not None:
+            mask = (questions.ids != self.hides).long()  # (N, L)
+            questions = questions._replace(context={**questions.context, "attention_mask": mask})
         count, length = questions.ids.shape
         answers: dict[str, Tensor] = {}
         thread = threading.get_ident()

@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # a room is entered with the first verb that needs it: scorin
     from besag.scores.marginals import Marginals
     from besag.scores.marginals_asking import Named
     from besag.study.report import Report
+    from besag.translation.translated import Translations
     from besag.variants.variants import Variants
     from besag.vocabulary import WordPolicy
 
@@ -491,6 +492,54 @@ class LanguageModel:
         from besag.constraints import solve
 
         return solve(self.engine, text, constraints, **options)
+
+    @checked
+    def translate(
+        self,
+        sources: str | Sequence[str],
+        kernel: str | Kernel | None = None,
+        *,
+        passes: int | None = None,
+        lengths: int = 1,
+        choose: str | None = None,
+        nbest: int = 1,
+        trace: bool = False,
+        seed: int = 0,
+        **options: Any,
+    ) -> Translations:
+        """The targets of sources, by a translator: written all at once and mended, or from the left.
+
+        Args:
+            sources: a text or several.
+            kernel: of a masked translator, "mask_predict" if not given; also "refine", "adaptive", "entropy_bound",
+                "threshold", "ordered", "gibbs", "remask" … By name it takes the likeliest tokens, unless `pick`,
+                `temperature`, `top_k` or `top_p` say otherwise.
+            passes: of the network for a target, at most; if not given, as many as the kernel makes.
+            lengths: how many of the likeliest lengths p(n | source) are tried side by side.
+            choose: among all targets of a source: "own" (mean log p of what was predicted), "length" (with log p of
+                the length), a method of scoring ("pll", "chain" …), "mbr" (minimum Bayes risk), "judge".
+            nbest: how many targets of each source are told.
+            trace: keep the way of each target.
+            seed: of all randomness.
+            options: `length`, tokens of a target where none are predicted; `draws`, targets of each length; `restarts`
+                of each, with a share `noise` (0.3) of its places hidden; `judge`, a left-to-right translator that
+                chooses; `utility` of "mbr" ("chrf", "bleu"); `early_stop` where a step changes nothing;
+                `mend_stutters`, to predict again what repeats the token before; `terms`, for each source words that
+                its target must hold; of a left-to-right translator `beam` (5) and `alpha`; and those of the kernel.
+
+        Returns:
+            `Translations`: for each source its targets with scores, passes and lengths, best first.
+
+        Examples:
+            >>> tables = {"Hund": [[0.4, 0.0], [0.1, 0.1]], "Katze": [[0.0, 0.1], [0.1, 0.2]]}
+            >>> lm = besag.load(besag.GivenTable(tables, symbols=["a", "b"]))
+            >>> lm.translate(["Hund", "Katze"], length=2).texts
+            ['a a', 'b b']
+        """
+        from besag.translation.translating import translate, wish
+
+        said = {"passes": passes, "lengths": lengths, "choose": choose, "nbest": nbest, "trace": trace, "seed": seed}
+        return translate(self.engine, sources, wish(kernel, **said, **options))
 
     @checked
     def augment(self, texts: str | Sequence[str], **options: Any) -> Augmentation:

@@ -57,6 +57,11 @@ def test_a_page_is_one_file(run: Run, tmp_path: Path) -> None:
     assert text.count("<svg") == 4
     assert "besag lab run star_order" in text
     assert "exists already" in run("lab", "report", "stutter", "-o", str(target)).stderr
+    said = "1 of 1 experiments hold what they claim", "stutter: holds"
+    plain = run("lab", "report", "stutter", "-o", str(target), "--force").stderr
+    quiet = run("lab", "report", "stutter", "-o", str(target), "--force", "--quiet").stderr
+    assert [line in plain for line in said] == [True, True]
+    assert [line in quiet for line in said] == [True, False]
 
 
 def test_a_claim_that_does_not_hold_has_an_exit_code(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,11 @@ def residues() -> besag.LanguageModel:
     return besag.load(besag.Table(1 + np.eye(20), symbols=list(letters)))
 
 
+def translator() -> besag.LanguageModel:
+    """An exact law of two words given a source."""
+    return besag.load(besag.GivenTable({"x": WEIGHTS[0], "y": WEIGHTS[1]}, symbols=[BAD, "b", "c"]))
+
+
 def pairs_of(*sentences: str) -> Path:
     """A file of (good, bad), (good, bad) …"""
     lines = "".join(f"{good}\t{bad}\n" for good, bad in zip(sentences[::2], sentences[1::2], strict=True))
@@ -142,6 +147,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "a finding": lambda: Finding(f"{BAD} was shown", {"so": True}, {BAD: [{"x": 1.0, "of": BAD}]}, figures=CURVE),
     "a claim refuted": lambda: Finding("shown", {f"not {BAD}": False}, {"numbers": [{"x": 1.0}]}, figures=CURVE),
     "a dictionary": lambda: dictionary(ising(chain(3), 0.5)),
+    "translations": lambda: translator().translate(["x", "y"], "ordered", length=2, trace=True),
+    "translations with a gap": lambda: translator().translate(["x", " "], length=2),
     "an overlap": lambda: overlap([(f"one two three four {BAD}", BAD)], [f"{BAD} one two three four", "two"]),
 }  # fmt: skip
 

@@ -38,6 +38,7 @@ WAYS: dict[str, list[dict[str, Any]]] = {  # small ones, so that each does all t
         {"signal": "change", "budget": 0.3},
         {"signal": "information", "candidates": 2, "budget": 0.1},
         {"budget": 0.0, "pairs": "ag", "candidates": 3},
+        {"budget": 0.0, "pairs": "ag", "candidates": 3, "pick": "argmax"},
         {"signal": "change", "budget": 0.2, "pairs": "ag", "candidates": 3, "refine": 1},
     ],
     "ancestral": [{"grid": 6}, {"grid": 5, "cache": False, "schedule": "cosine"}],
@@ -47,7 +48,7 @@ WAYS: dict[str, list[dict[str, Any]]] = {  # small ones, so that each does all t
         {"inner": "ag", "candidates": 2},
         {"inner": "ag", "candidates": 2, "metropolis": True, "where": "adjacent"},
     ],
-    "entropy_bound": [{"bound": 0.0}, {"bound": 0.7}, {"bound": 2.0}],
+    "entropy_bound": [{"bound": 0.0}, {"bound": 0.7}, {"bound": 2.0}, {"bound": 0.7, "pick": "argmax"}],
     "gibbs": [{"scan": scan} for scan in ("random", "systematic", "subset")],
     "grouped": [{"order": order, "size": 2} for order in ORDERS],
     "mask_predict": [{"pick": "sample"}, {"schedule": "cosine", "pick": "sample"}, {"iterations": 2}],
@@ -59,9 +60,14 @@ WAYS: dict[str, list[dict[str, Any]]] = {  # small ones, so that each does all t
         {"start": "given", "pick": "sample", "iterations": 3, "hide": True, "remask_stutter": True},
         {"start": "noise", "iterations": 3, "hide": True, "remask_stutter": True, "share": 0.5},
     ],
-    "remask": [{"grid": 6, "eta": 2.0}, {"grid": 6, "eta": 2.0, "kind": "p2", "schedule": "cosine"}],
+    "remask": [
+        {"grid": 6, "eta": 2.0},
+        {"grid": 6, "eta": 2.0, "kind": "p2", "schedule": "cosine"},
+        {"grid": 4, "kind": "p2", "pick": "argmax"},
+    ],
     "semi_ar": [{"window": 4}, {"window": 3, "stride": 2}, {"window": 2, "stride": 1, "inner": "random"}],
     "spindle": [{"grid": 6, "counts": (9, 3, 1)}],
+    "threshold": [{"least": 0.5}, {"least": 0.9, "pick": "argmax"}],
     "tempering": [{"rungs": 3}, {"rungs": 2, "move": "block", "size": 2}, {"rungs": 2, "move": "adjacent", "size": 2}],
 }
 NAMES = sorted(KERNELS)

@@ -21,7 +21,7 @@ def sources(count: int, seed: int = 0, longest: int = 6) -> list[str]:
     return [" ".join(draw.choices(list(TRANSLATED), k=draw.randint(1, longest))) for _ in range(count)]
 
 
-def write(folder: Path, count: int = 800) -> None:
+def write(folder: Path, count: int = 600) -> None:
     """train.s and train.t, line by line, and the tokenizer in tok/."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = sources(count)
@@ -49,7 +49,7 @@ def recipe(folder: Path, family: str = "bart", decoder: str = "masked", **object
         "masking": {"rate_law": "uniform", "options": {"count": "up"}},
         "objective": {"length": 1.0, **objective},
         "optimizer": {"lr": 1e-2, "weight_decay": 0.0},
-        "schedule": {"steps": 160},
+        "schedule": {"steps": 120},
         "run": {"output": str(folder / f"{family}-{decoder}"), "log_every": 50, "plot": False, "threads": 1},
         "evaluation": {"sentences": 30},
     }  # fmt: skip

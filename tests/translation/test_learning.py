@@ -19,21 +19,6 @@ from besag.translation.left_to_right import translate
 FRESH = pairs.sources(20, seed=1, longest=5)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("pairs")
-    pairs.write(made)
-    return made
-
-
-@pytest.fixture(scope="module")
-def masked(folder: Path) -> Any:
-    result = besag.train(pairs.recipe(folder), quiet=True)
-    assert result.metrics["heldout_loss"] < 0.3
-    assert result.metrics["length_accuracy"] > 0.8
-    return besag.load(result.model, device="cpu")
-
-
 def test_a_masked_decoder_translates_in_parallel(masked: Any) -> None:
     assert takes_source(masked.conditionals)
     lengths, right = SourceLengths(masked.engine), 0
@@ -52,15 +37,9 @@ def test_a_translation_is_likelier_than_others_of_all_lengths(masked: Any) -> No
     assert max(scores, key=lambda score: score.total).text == texts[0]
 
 
-def test_one_word_makes_it_the_left_to_right_baseline(folder: Path) -> None:
-    """Here with a deep encoder and a shallow decoder."""
-    recipe = pairs.recipe(folder, smoothing=0.05)
-    changes = {"model.decoder": "causal", "model.config.encoder_layers": 2, "run.ema": 0.9}
-    result = besag.train(recipe, changes, output=folder / "causal", quiet=True)
-    assert result.metrics["heldout_loss"] < 0.3
-    lm = besag.load(result.model, device="cpu")
+def test_one_word_makes_it_the_left_to_right_baseline(causal: Any) -> None:
     for beam in (1, 3):
-        found = translate(lm.conditionals, FRESH, beam=beam)
+        found = translate(causal.conditionals, FRESH, beam=beam)
         assert sum(one[0].text == pairs.translated(source) for one, source in zip(found, FRESH, strict=True)) >= 14
 
 

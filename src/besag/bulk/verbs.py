@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import besag
-from besag.cli.rows import UNIT, View
+from besag.cli.rows import UNIT, View, copy_row
 from besag.errors import BesagError
 from besag.files.encoding import Row
 from besag.files.inputs import Record
@@ -251,12 +251,4 @@ class Augmenter:
         for record in block:
             copies = [next(found) for _ in range(self.how.copies)]
             others = {"original": record.text, **record.others}
-            yield record._replace(others=others), [
-                {
-                    "row": record.number, "copy": copy.copy, "text": copy.text, "similarity": copy.similarity,
-                    "log_prob_change": copy.log_prob_change,
-                    "changed": ", ".join(f"{change.old} → {change.new}" for change in copy.changed),
-                    "status": copy.status, "reason": copy.reason,
-                }
-                for copy in copies
-            ]  # fmt: skip
+            yield record._replace(others=others), [copy_row(record.number, copy) for copy in copies]

@@ -23,6 +23,7 @@ from besag.cli.compare import compare
 from besag.cli.correct import correct
 from besag.cli.diagnose import diagnose
 from besag.cli.distil_scorer import distil_scorer
+from besag.cli.distil_translations import distil_translations
 from besag.cli.edit import edit
 from besag.cli.eval import evaluate
 from besag.cli.examples import examples
@@ -40,6 +41,7 @@ from besag.cli.sample import sample
 from besag.cli.score import score
 from besag.cli.tokenizer import tokenizer
 from besag.cli.train import app as train
+from besag.cli.translate import translate
 
 LONGEST = 240  # letters of a usage error
 
@@ -72,6 +74,7 @@ for command in (
     choose,
     fill,
     sample,
+    translate,
     augment,
     edit,
     correct,
@@ -82,6 +85,7 @@ for command in (
     rescore,
     lengths,
     distil_scorer,
+    distil_translations,
     export,
     models,
     methods,

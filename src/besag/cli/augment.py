@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +13,8 @@ from besag.cli import options as o
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
 from besag.cli.groups import GivenModelOptions, OutputOptions, RowsOptions, RunOptions, grouped
 from besag.cli.positions import Keep, positions
+from besag.cli.rows import copy_row
+from besag.files.encoding import Row
 from besag.files.inputs import Input, Record, records
 from besag.files.writing import Writer
 from besag.results.words import counted
@@ -38,14 +40,13 @@ Seed = Annotated[int, o.of_method("--seed", help="Of all draws.")]
 
 
 @dataclass(frozen=True)
-class AugmentOptions:
+class CopyOptions:
     """How far a copy may go from its text."""
 
     copies: Copies = 1
     share: Share = 0.3
     rounds: Rounds = 1
     together: Together = 1
-    keep: Keep = None
     similarity: Similarity = 0.9
     distinct: Distinct = True
     temperature: Temperature = 1.0
@@ -53,14 +54,17 @@ class AugmentOptions:
     top_p: TopP = None
     seed: Seed = 0
 
+
+@dataclass(frozen=True)
+class AugmentOptions(CopyOptions):
+    """And what stays."""
+
+    keep: Keep = None
+
     def build(self) -> Augmenting:
         from besag.samplers.editing.augment import Augmenting
 
-        return Augmenting(
-            copies=self.copies, share=self.share, rounds=self.rounds, together=self.together,
-            keep=tuple(positions(self.keep) or ()), similarity=self.similarity, distinct=self.distinct,
-            temperature=self.temperature, top_k=self.top_k, top_p=self.top_p, seed=self.seed,
-        )  # fmt: skip
+        return Augmenting(**{**asdict(self), "keep": tuple(positions(self.keep) or ())})
 
 
 @guarded
@@ -114,15 +118,10 @@ class Copying:
         self.done = self.unchanged = 0
 
     def run(self, out: Writer, ctrl_c: CtrlC) -> None:
-        ready: list[dict[str, object]] = []  # copies of one text, written together so that --skip repeats none of them
+        ready: list[Row] = []  # copies of one text, written together so that --skip repeats none of them
         for row in self.how.run(self.lm.engine, self._given(), first=self.rows.skip):
             record = self.waiting[0]
-            changed = ", ".join(f"{change.old} → {change.new}" for change in row.changed)
-            ready.append({
-                "row": record.number, "copy": row.copy, "text": row.text, "similarity": row.similarity,
-                "log_prob_change": row.log_prob_change, "changed": changed, "status": row.status,
-                "reason": row.reason,
-            })  # fmt: skip
+            ready.append(copy_row(record.number, row))
             self.unchanged += row.status != "ok"
             if len(ready) < self.how.copies:
                 continue

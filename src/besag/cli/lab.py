@@ -31,6 +31,7 @@ Some = Annotated[list[str] | None, typer.Argument(metavar="[NAME…]", help=f"{_
 Set = Annotated[list[str] | None, o.of_method("--set", metavar="NAME=VALUE", help=_SET, show_default=False)]
 Full = Annotated[bool, o.of_method("--full", help=_FULL)]
 Page = Annotated[str, o.of_output("--output", "-o", help=_PAGE, show_default=False)]
+Quiet = Annotated[bool, o.of_run("--quiet", help="Say nothing on stderr until all are done.")]
 
 lab = typer.Typer(name="lab", help="See the theory hold, or fail outside its conditions.", no_args_is_help=True)
 
@@ -80,7 +81,7 @@ def run(
 @grouped
 def report(
     output: Page, names: Some = None, seed: o.Seed = None, full: Full = False, force: o.Force = False,
-    config: Config = None,
+    quiet: Quiet = False, config: Config = None,
 ) -> int:  # fmt: skip
     """Run experiments and write one page: figures, tables, text, and the command for each.
 
@@ -98,7 +99,8 @@ def report(
     found, began = [], time.monotonic()
     for one in _run(chosen, full):
         found.append(one)
-        say(f"{one.name}: {_verdict(one)}, {time.monotonic() - began:.1f} s so far")
+        if not quiet:
+            say(f"{one.name}: {_verdict(one)}, {time.monotonic() - began:.1f} s so far")
     write_whole(output, page(found, {"besag": besag.__version__, "full": full, "seed": seed or 0}))
     say(f"{sum(one.holds for one in found)} of {len(found)} experiments hold what they claim: {output}")
     return 0 if all(one.holds for one in found) else UNSCORED

@@ -1,4 +1,4 @@
-"""From scores to rows of a table: which columns there are, and what they are called.
+"""From scores and copies to rows of a table: which columns there are, and what they are called.
 
 A column's name says what its numbers are: `pll`, `pll_mean`, `chain_surprisal_bits`; with several models, `NAME:pll`.
 Counted from 1: rows, sentences, tokens, words and regions. Counted from 0, as in Python: the characters `start` and
@@ -16,6 +16,7 @@ from besag.files.encoding import Row
 from besag.files.inputs import Record
 
 if TYPE_CHECKING:
+    from besag.samplers.editing.augmented import Augmented
     from besag.scores import Score
 
 UNIT = {"e": "", "2": "_bits", "10": "_hartleys"}
@@ -165,3 +166,13 @@ class Label:
 
     def of_model(self, column: str) -> str:
         return f"{self.model}:{column}" if self.several_models else column
+
+
+def copy_row(number: int, copy: Augmented) -> Row:
+    """A copy of the text of a row."""
+    return {
+        "row": number, "copy": copy.copy, "text": copy.text, "similarity": copy.similarity,
+        "log_prob_change": copy.log_prob_change,
+        "changed": ", ".join(f"{change.old} → {change.new}" for change in copy.changed),
+        "status": copy.status, "reason": copy.reason,
+    }  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +20,7 @@ from besag.conditionals.configuration import DECODER_KEY, decoder_of
 from besag.conditionals.contract import SOURCE_MASK, SOURCE_STATES, Questions
 from besag.conditionals.encoder_decoder import EncoderDecoder, lift
 from besag.conditionals.length_head import LengthHead
-from besag.conditionals.network import CLOSE, check_ids, embedded, gap, longest
+from besag.conditionals.network import CLOSE, Wrapped, check_ids, embedded, gap
 from besag.conditionals.replay import Replay
 from besag.conditionals.split import attention_for, compile_layers
 from besag.errors import BesagError, quoted
@@ -30,29 +29,20 @@ from besag.vocabulary import Vocabulary
 PROBE, PADDING = 6, 2
 
 
-class Decoder(ABC):
-    """A network that writes a target beside a source. It is set to eval."""
+class Decoder(Wrapped, ABC):
+    """A network that writes a target beside a source."""
 
     sees: Literal["both", "left"]
     split = True
 
     def __init__(self, model: Any, vocabulary: Vocabulary, name: str | None = None) -> None:
-        self.model = model.eval()
-        self.vocabulary = vocabulary
-        self.name = name or str(model.config.name_or_path) or type(model).__name__
-        self.folder: Path | None = None  # where it was read from
-        self.device: torch.device = model.device
-        self.dtype: torch.dtype = model.dtype
-        self.max_length = self.max_source = longest(model, vocabulary.tokenizer)
+        super().__init__(model, vocabulary, name)
+        self.max_source = self.max_length
         check_ids(model, vocabulary, self.title)
         self.core = EncoderDecoder(model, precise=self.dtype in (torch.bfloat16, torch.float16))
         self.replay = Replay(self._read)  # type: ignore[arg-type]
         with torch.no_grad():
             self._study()
-
-    @property
-    def title(self) -> str:
-        return f"{self.name!r} ({type(self.model).__name__})"
 
     def source_ids(self, texts: Sequence[str]) -> list[Ints]:
         """(T,) the ids of each source, with the special tokens that stand around a text."""

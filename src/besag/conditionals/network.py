@@ -43,8 +43,8 @@ NOTHING_STORED: Mapping[str, Rows] = MappingProxyType({})
 COMPILED = 4  # times as far: compiled layers round once where others round at every step
 
 
-class Network:
-    """A network with a head over a vocabulary. `split` says whether the head runs on the asked rows alone."""
+class Wrapped:
+    """A network of transformers and its tokenizer, as all hold them who answer by one. It is set to eval."""
 
     def __init__(self, model: Any, vocabulary: Vocabulary, name: str | None = None) -> None:
         self.model = model.eval()
@@ -54,15 +54,22 @@ class Network:
         self.device: torch.device = model.device
         self.dtype: torch.dtype = model.dtype
         self.max_length = longest(model, vocabulary.tokenizer)
+
+    @property
+    def title(self) -> str:
+        return f"{self.name!r} ({type(self.model).__name__})"
+
+
+class Network(Wrapped):
+    """A network with a head over a vocabulary. `split` says whether the head runs on the asked rows alone."""
+
+    def __init__(self, model: Any, vocabulary: Vocabulary, name: str | None = None) -> None:
+        super().__init__(model, vocabulary, name)
         if model.config.is_encoder_decoder:
             raise BesagError(f"{self.title} is an encoder-decoder, which reads one text and writes another: {USABLE}")
         check_ids(model, vocabulary, self.title)
         with torch.no_grad(), few_threads(sum(weight.numel() for weight in model.parameters())):
             self._study()  # not in inference mode: what a network caches in it could not be trained afterwards
-
-    @property
-    def title(self) -> str:
-        return f"{self.name!r} ({type(self.model).__name__})"
 
     def head(self, rows: Tensor) -> Tensor:
         return self._head(rows)

@@ -3,7 +3,7 @@
 The network sees text like any other: one word a symbol, one sequence a document. What it learnt is asked of it exactly,
 over all contexts, so that no distance here is an estimate; only the training is random.
 
-    answers     q(x_i | x_−K), over the system's symbols and renormalised; the share it gives to others is told
+    answers     q(x_i | x_−K), over the system's symbols alone and renormalised over them
     by_size     for k hidden places: E_x E_K mean_{i ∈ K} KL(p(x_i | x_−K) ‖ q(x_i | x_−K)), nats a token
     settled     what Gibbs sampling with q(x_i | x_−i) makes of the truth after many sweeps
     order gap   TV between what left-to-right and right-to-left sweeps settle to: 0 for conditionals of one joint
@@ -11,14 +11,19 @@ over all contexts, so that no distance here is an estimate; only the training is
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import comb
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -29,10 +34,13 @@ from besag.checks import whole_number
 from besag.conditionals.contract import Questions
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.lab.experiment import Experiment
 from besag.lab.systems.system import System, all_states
 from besag.language_model import load
 from besag.reductions import Outcomes
 from besag.train_model import train
+from besag.training.data.children import begun_deaf, turn_deaf
+from besag.training.data.tokens import cores
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 MASK, CLS, SEP = SPECIAL.index("[MASK]"), SPECIAL.index("[CLS]"), SPECIAL.index("[SEP]")
@@ -43,6 +51,7 @@ SIZES = {
     "initializer_range": 0.15,  # so narrow a network hardly begins to learn from the usual 0.02
 }  # fmt: skip
 SWEEPS = 200
+PROCESSES = 8  # that train at once, at most: each holds a few hundred megabytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +69,8 @@ class Learnt:
         symbols = torch.arange(FIRST, FIRST + max(self.system.shape))
         asks = Questions(ids, torch.arange(len(ids)), torch.from_numpy(places + 1))
         answered = self.engine.answer(asks, Outcomes(symbols))
-        return np.exp(np.asarray(answered["outcomes"], dtype=np.float64))
+        share = np.exp(np.asarray(answered["outcomes"], dtype=np.float64))
+        return np.asarray(share / share.sum(1, keepdims=True))  # again: what float32 sums to one drifts over sweeps
 
     @cached_property
     def by_size(self) -> Floats:
@@ -157,9 +167,69 @@ def train_on(
             "evaluation": {"sentences": 0},
         }  # fmt: skip
         result = train(recipe, quiet=True)
+        if not result.finished:  # a run takes Ctrl-C as a wish to go on later
+            raise KeyboardInterrupt
         learnt = Learnt(system, load(result.model, device="cpu").engine)
         _ = learnt.measures  # asked while the folder is there
     return learnt
+
+
+Kind = tuple[System, Mapping[str, Any], int]  # trained on what, with which masking, on how many sequences
+Cells = dict[tuple[str, str], Floats]  # the names of a kind → (seeds, measures)
+
+
+@dataclass(frozen=True)
+class TrainedExperiment(Experiment):
+    """Networks of several kinds at equal compute, several of each, so that kinds are compared seed by seed."""
+
+    steps: Annotated[int, "of training; three times as many with --full"] = 150
+    seeds: Annotated[int, "networks of each kind; twice as many with --full"] = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole_number(self.steps, "steps", least=2, most=10**5)
+        whole_number(self.seeds, "seeds", least=2, most=100)
+
+    def size(self, full: bool) -> tuple[int, int]:
+        """How many steps, and how many networks of each kind."""
+        return (3 * self.steps, 2 * self.seeds) if full else (self.steps, self.seeds)
+
+    def networks(self, kinds: Mapping[tuple[str, str], Kind], names: Sequence[str], full: bool) -> Cells:
+        """What these measures are of every kind and seed."""
+        steps, seeds = self.size(full)
+        runs = [(*kind, steps, 100 * self.seed + one) for kind in kinds.values() for one in range(seeds)]
+        rows = [[found[name] for name in names] for found in measured(runs)]
+        return dict(zip(kinds, np.array(rows).reshape(len(kinds), seeds, -1), strict=True))
+
+
+def measured(runs: Sequence[tuple[Any, ...]]) -> list[dict[str, float]]:
+    """The measures of `train_on(*run)`, run by run; as many are trained at once as there are cores.
+
+    A network has one thread and its own noise, so that the numbers are those of one after the other.
+    """
+    processes = min(cores(), len(runs), PROCESSES)
+    if processes < 2 or sys.platform != "linux":  # where no process begins as a copy of this one
+        return [_measures(run) for run in runs]
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("fork"), initializer=_alone) as pool:
+        try:
+            with begun_deaf():  # a pool begins its processes when it is given work
+                waiting = [pool.submit(_measures, run) for run in runs]
+            return [one.result() for one in waiting]
+        except BrokenProcessPool:
+            raise BesagError("a process that trained died (killed, or out of memory)") from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _measures(run: tuple[Any, ...]) -> dict[str, float]:
+    return train_on(*run).measures
+
+
+def _alone() -> None:
+    """A process that trains is one thread: those of the process it was copied from are not there."""
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    torch.set_num_threads(1)
+    turn_deaf()
 
 
 def _tokenizer(words: Sequence[str]) -> Any:

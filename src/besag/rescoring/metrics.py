@@ -77,6 +77,11 @@ class Translation(Metric):
         metrics = require("sacrebleu.metrics", extra="rescore")
         self._metric = {"bleu": metrics.BLEU, "chrf": metrics.CHRF, "ter": metrics.TER}[name]()
 
+    @property
+    def signature(self) -> str:
+        """What sacrebleu says of its settings, after it has looked at something."""
+        return str(self._metric.get_signature())
+
     def statistics(self, references: Sequence[str], hypotheses: Sequence[str]) -> Floats:
         # sacrebleu offers its rows of counts to its own bootstrap only; tests hold the sums to its corpus_score
         return np.array(self._metric._extract_corpus_statistics(list(hypotheses), [list(references)]), np.float64)

@@ -17,6 +17,7 @@ from besag.samplers.kernels import (  # noqa: F401 (they register themselves)
     semi_ar,
     spindle,
     tempering,
+    threshold,
 )
 
 __all__ = ["KERNELS", "Canvas", "Info", "Kernel", "Noise", "State", "kernel", "register"]

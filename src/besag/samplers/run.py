@@ -65,6 +65,19 @@ def walk(
     engine.check()
 
 
+def rows_of(state: Any, which: Tensor) -> Any:
+    """The state of some of its chains, (C,) bool: they go on as they would have beside the others."""
+
+    def kept(part: Any) -> Any:
+        if isinstance(part, Canvas):
+            return part.rows(which.to(part.ids.device))
+        if isinstance(part, Tensor) and part.ndim and len(part) == len(state.ids):
+            return part[which.to(part.device)]
+        return part
+
+    return type(state)(*map(kept, state))
+
+
 @dataclass
 class Trace:
     """What is kept of a run: numbers of every step, sequences of every `every`-th."""

@@ -8,8 +8,11 @@ ids. `conditionals/length_head.py` knows the law.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from besag.arrays import Floats, Ints
 from besag.conditionals.contract import takes_source
@@ -43,14 +46,23 @@ class SourceLengths:
         source = self.engine.source if source is None else source
         if source is None:
             raise BesagError("a length is predicted from a source, and none was given: lm.given(source) takes one")
-        key = np.ascontiguousarray(source, np.int64).tobytes()
-        if key not in self._laws:
-            if len(self._laws) >= KEPT:
-                self._laws.clear()
-            [states] = self.engine.encoded([source])  # (T, H)
+        return self.laws([source])[0]
+
+    def laws(self, sources: Sequence[Ints]) -> list[Floats]:
+        """The same of many sources, read together."""
+        keys = [np.ascontiguousarray(source, np.int64).tobytes() for source in sources]
+        new = {key: source for key, source in zip(keys, sources, strict=True) if key not in self._laws}
+        if len(self._laws) + len(new) > KEPT:
+            self._laws.clear()
+            new = dict(zip(keys, sources, strict=True))
+        if new:
+            states = self.engine.encoded(list(new.values()))  # (T, H) each
+            shown = pad_sequence([torch.ones(len(one), dtype=torch.bool) for one in states], batch_first=True)
             with torch.inference_mode():
-                self._laws[key] = self.head(states[None])[0].double().cpu().numpy()
-        return self._laws[key]
+                memory = pad_sequence(states, batch_first=True)  # (N, T, H)
+                laws = self.head(memory, shown.to(memory.device)).double().cpu().numpy()
+            self._laws.update(zip(new, laws, strict=True))
+        return [self._laws[key] for key in keys]
 
     def log_prob(self, n: int, source: Ints | None = None) -> float:
         """log p(n | s): −∞ beyond `most`."""

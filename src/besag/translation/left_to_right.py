@@ -23,7 +23,7 @@ from besag.conditionals.decoder import CausalDecoder
 from besag.errors import BesagError, quoted
 from besag.sources import read_source
 
-BATCH_TOKENS = 8192  # of sources in a batch, times the beam
+BATCH_TOKENS = {"cpu": 2**13, "mps": 2**13, "cuda": 2**16}  # of sources in a batch, times the beam
 TIMES, MORE = 2, 10  # a target has at most twice as many tokens as its source, and ten more
 
 
@@ -41,7 +41,7 @@ def translate(
     beam: int = 1,
     alpha: float = 1.0,
     most: int | None = None,
-    batch_tokens: int = BATCH_TOKENS,
+    batch_tokens: int | None = None,
 ) -> list[list[Hypothesis]]:
     """The targets that a beam found for each source, best first: at most `beam`, at least one.
 
@@ -52,16 +52,45 @@ def translate(
         raise BesagError(f"{quoted(name)} has no left-to-right decoder: it cannot be decoded token by token")
     whole_number(beam, "beam", most=2**16)
     number(alpha, "alpha", least=0.0, most=100.0)
-    whole_number(batch_tokens, "batch_tokens", most=2**28)
+    room = BATCH_TOKENS[conditionals.device.type] if batch_tokens is None else batch_tokens
+    whole_number(room, "batch_tokens", most=2**28)
     if most is not None:
         whole_number(most, "most", most=_room(conditionals))
     ids = [read_source(conditionals, text) for text in sources]
     found: dict[int, list[Hypothesis]] = {}
-    for group in _batches([len(one) for one in ids], max(1, batch_tokens // beam)):
+    for group in _batches([len(one) for one in ids], max(1, room // beam)):
         some = [ids[index] for index in group]
         limits = [most or min(TIMES * len(one) + MORE, _room(conditionals)) for one in some]
         found.update(zip(group, _Search(conditionals, some, beam, alpha, limits).run(), strict=True))
     return [found[index] for index in range(len(sources))]
+
+
+@torch.inference_mode()
+def forced(
+    who: CausalDecoder, sources: Sequence[str], targets: Sequence[str], *, batch_tokens: int | None = None
+) -> list[float | None]:
+    """log p(x, end | s) / (n + 1) of each target, n its tokens; None where it is longer than the decoder writes."""
+    end, room = int(who.model.config.eos_token_id), _room(who)
+    given = [read_source(who, text) for text in sources]
+    written = [one.ids[one.places].tolist() for one in who.vocabulary.encode(list(targets))]
+    found: list[float | None] = [None] * len(targets)
+    short = [at for at, ids in enumerate(written) if len(ids) < room]
+    widths = [len(given[at]) + len(written[at]) for at in short]
+    for group in _batches(widths, batch_tokens or BATCH_TOKENS[who.device.type]):
+        some = [short[index] for index in group]
+        rows = sorted(some, key=lambda at: -len(given[at]))
+        ids, shown = _table([given[at] for at in rows], who.vocabulary.pad_id or 0, who.device)
+        longest = max(len(written[at]) for at in rows)
+        answers = torch.tensor([[*written[at], *[end] * (longest + 1 - len(written[at]))] for at in rows])  # (B, n + 1)
+        answers = answers.to(who.device)
+        begins = torch.tensor(who.begins, device=who.device).repeat(len(rows), 1)
+        states, _ = who.core.step(torch.cat([begins, answers[:, :-1]], 1), who.encode(ids, shown), shown)
+        asked = states[:, len(who.begins) - 1 :]  # (B, n + 1, H)
+        log_probs = who.head(asked.flatten(0, 1)).float().log_softmax(-1).view(len(rows), longest + 1, -1)
+        each = log_probs.gather(2, answers[..., None])[..., 0].double()  # (B, n + 1)
+        for at, row in zip(rows, each.tolist(), strict=True):
+            found[at] = sum(row[: len(written[at]) + 1]) / (len(written[at]) + 1)
+    return found
 
 
 def _room(who: CausalDecoder) -> int:
@@ -135,12 +164,12 @@ class _Search:
 
     def _keep(self, score: Tensor, parent: Tensor, ends: Tensor, written: Tensor, size: int) -> None:
         """What ends now, among the K likeliest continuations of each source."""
-        for row, slot in (ends & score.isfinite()).nonzero().tolist():
-            if len(self.ended[row]) < self.beam:
-                ids = written[row * self.beam + int(parent[row, slot])].tolist()
-                text = str(self.who.vocabulary.tokenizer.decode(ids, skip_special_tokens=True)).strip()
-                log_prob = float(score[row, slot])
-                self.ended[row].append(Hypothesis(text, tuple(ids), log_prob, log_prob / size**self.alpha))
+        row, slot = (ends & score.isfinite()).nonzero(as_tuple=True)
+        ids = written[row * self.beam + parent[row, slot]].tolist()  # fetched at once: each fetch waits for the device
+        for source, own, log_prob in zip(row.tolist(), ids, score[row, slot].tolist(), strict=True):
+            if len(self.ended[source]) < self.beam:
+                text = str(self.who.vocabulary.tokenizer.decode(own, skip_special_tokens=True)).strip()
+                self.ended[source].append(Hypothesis(text, tuple(own), log_prob, log_prob / size**self.alpha))
 
 
 def _table(sources: list[Ints], pad_id: int, device: torch.device) -> tuple[Tensor, Tensor]:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from besag.errors import BesagError
+from besag.lab import trained
 from besag.lab.experiment import experiment
-from besag.lab.experiments import trained_laws, trained_rates
 
 matplotlib.use("Agg")
 
@@ -31,7 +31,7 @@ def pretend(worse):
 
 def test_rates_are_compared_seed_by_seed(monkeypatch):
     distance = {1 / 6: 0.1, 1 / 3: 0.06, 1 / 2: 0.05, 5 / 6: 0.3}
-    monkeypatch.setattr(trained_rates, "train_on", pretend(lambda masking: distance[masking["rate"]]))
+    monkeypatch.setattr(trained, "train_on", pretend(lambda masking: distance[masking["rate"]]))
     found = experiment("trained_rates").run()
     assert found.holds
     assert len(found.tables) == 2
@@ -39,7 +39,7 @@ def test_rates_are_compared_seed_by_seed(monkeypatch):
     assert row["one hidden"] == "×0.50 (0.50 to 0.50)"
     for figure in found.figures:
         plt.close(found.plot(figure=figure).figure)
-    monkeypatch.setattr(trained_rates, "train_on", pretend(lambda masking: 1.1 - masking["rate"]))
+    monkeypatch.setattr(trained, "train_on", pretend(lambda masking: 1.1 - masking["rate"]))
     assert not experiment("trained_rates").run().holds
     with pytest.raises(BesagError, match="seeds"):
         experiment("trained_rates", seeds=1)
@@ -47,7 +47,7 @@ def test_rates_are_compared_seed_by_seed(monkeypatch):
 
 def test_laws_are_held_against_uniform_masks(monkeypatch):
     distance = {"uniform": 0.1, "spaced": 0.12, "span": 0.2, "informask": 0.11}
-    monkeypatch.setattr(trained_laws, "train_on", pretend(lambda masking: distance[masking["law"]]))
+    monkeypatch.setattr(trained, "train_on", pretend(lambda masking: distance[masking["law"]]))
     found = experiment("trained_laws").run()
     assert found.holds
     assert "6 spins, span: ×2.00 (2.00 to 2.00)" in found.shown

@@ -5,11 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import numpy as np
-
-from besag.arrays import Floats
-from besag.checks import whole_number
-from besag.lab.experiment import Drawing, Experiment, Finding, register
+from besag.lab.experiment import Drawing, Finding, register
 from besag.lab.learning.information import information
 from besag.lab.learning.masks import masks_of
 from besag.lab.pictures import COLOURS, dressed
@@ -18,7 +14,7 @@ from besag.lab.systems.grammar import grammar
 from besag.lab.systems.graphs import chain
 from besag.lab.systems.pairwise import ising
 from besag.lab.systems.system import System
-from besag.lab.trained import train_on
+from besag.lab.trained import Kind, TrainedExperiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,12 +22,11 @@ if TYPE_CHECKING:
 LAWS = ("uniform", "spaced", "span", "informask")  # at random; apart; neighbours together; what others tell of
 HEADS = "trained on", "law"
 MEASURES = ("one hidden", "any number hidden", "Gibbs law")
-Cells = dict[tuple[str, str], Floats]  # (system, law) → (seeds, measures)
 
 
 @register
 @dataclass(frozen=True)
-class TrainedLaws(Experiment):
+class TrainedLaws(TrainedExperiment):
     name: ClassVar[str] = "trained_laws"
     title: ClassVar[str] = "does masking that follows the dependence help a trained network?"
     claim: ClassVar[str] = (
@@ -40,13 +35,7 @@ class TrainedLaws(Experiment):
     )
     cite: ClassVar[tuple[str, ...]] = ("li2024", "joshi2020")
 
-    steps: Annotated[int, "of training; three times as many with --full"] = 150
     seeds: Annotated[int, "networks of each kind; twice as many with --full"] = 4
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole_number(self.steps, "steps", least=2, most=10**5)
-        whole_number(self.seeds, "seeds", least=2, most=100)
 
     def measure(self, full: bool) -> Finding:
         spins = ising(chain(6), 0.7)
@@ -54,13 +43,12 @@ class TrainedLaws(Experiment):
             "6 spins": (spins, 0.5, 5000),
             "grammar": (grammar(), 0.4, 2000),
         }
-        steps, seeds = (3 * self.steps, 2 * self.seeds) if full else (self.steps, self.seeds)
-        found: Cells = {}
-        for called, (system, rate, sequences) in systems.items():
-            for law in LAWS:
-                masking = {"law": law, "rate": rate}
-                runs = [train_on(system, masking, sequences, steps, 100 * self.seed + one) for one in range(seeds)]
-                found[called, law] = np.array([[run.measures[name] for name in MEASURES] for run in runs])
+        kinds: dict[tuple[str, str], Kind] = {
+            (called, law): (system, {"law": law, "rate": rate}, sequences)
+            for called, (system, rate, sequences) in systems.items() for law in LAWS
+        }  # fmt: skip
+        found = self.networks(kinds, MEASURES, full)
+        steps, seeds = self.size(full)
         expected = {law: information(spins, masks_of(law, spins, 0.5, 1024), "token").inflation() for law in LAWS}
         ratios = {
             (called, law, name): ratio(found[called, law][:, at], found[called, "uniform"][:, at])

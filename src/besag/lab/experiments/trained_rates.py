@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from besag.arrays import Floats
-from besag.checks import whole_number
-from besag.lab.experiment import Drawing, Experiment, Finding, register
+from besag.lab.experiment import Drawing, Finding, register
 from besag.lab.pictures import dressed, style
 from besag.lab.seeds import against, interval, ratio, table, told
 from besag.lab.systems.grammar import grammar
 from besag.lab.systems.graphs import chain
 from besag.lab.systems.pairwise import ising
 from besag.lab.systems.system import System
-from besag.lab.trained import train_on
+from besag.lab.trained import Cells, Kind, TrainedExperiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-RATES: dict[str, dict[str, Any]] = {
-    "1/6": {"rate": 1 / 6}, "1/3": {"rate": 1 / 3}, "1/2": {"rate": 1 / 2}, "5/6": {"rate": 5 / 6},
-}  # fmt: skip
+RATES = {"1/6": 1 / 6, "1/3": 1 / 3, "1/2": 1 / 2, "5/6": 5 / 6}
 MEASURES = ("one hidden", "any number hidden", "Gibbs law", "order gap")
 UNITS = {
     "one hidden": "KL at 1 hidden place, nats", "any number hidden": "KL at 1 … N hidden, nats",
     "Gibbs law": "TV of the Gibbs law", "order gap": "TV between orders of sweeps",
 }  # fmt: skip
 HEADS = "trained on", "hidden"
-Cells = dict[tuple[str, str], Floats]  # (system and data, rate) → (seeds, measures)
 
 
 @register
 @dataclass(frozen=True)
-class TrainedRates(Experiment):
+class TrainedRates(TrainedExperiment):
     name: ClassVar[str] = "trained_rates"
     title: ClassVar[str] = "does hiding more help a trained network, at equal compute?"
     claim: ClassVar[str] = (
@@ -45,14 +39,6 @@ class TrainedRates(Experiment):
     )
     cite: ClassVar[tuple[str, ...]] = ("li2024", "wettig2023")
 
-    steps: Annotated[int, "of training; three times as many with --full"] = 150
-    seeds: Annotated[int, "networks of each kind; more with --full"] = 3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole_number(self.steps, "steps", least=2, most=10**5)
-        whole_number(self.seeds, "seeds", least=2, most=100)
-
     def measure(self, full: bool) -> Finding:
         spins = ising(chain(6), 0.7)
         systems: dict[str, tuple[System, int]] = {
@@ -60,11 +46,12 @@ class TrainedRates(Experiment):
             "6 spins, 5,000 sequences": (spins, 5000),
             "grammar, 2,000 sentences": (grammar(), 2000),
         }
-        steps, seeds = (3 * self.steps, 2 * self.seeds) if full else (self.steps, self.seeds)
-        found: Cells = {}
-        for called, (system, sequences) in systems.items():
-            for rate, masking in RATES.items():
-                found[called, rate] = self._cell(system, masking, sequences, steps, seeds)
+        kinds: dict[tuple[str, str], Kind] = {
+            (called, name): (system, {"rate": rate}, sequences)
+            for called, (system, sequences) in systems.items() for name, rate in RATES.items()
+        }  # fmt: skip
+        found = self.networks(kinds, MEASURES, full)
+        steps, seeds = self.size(full)
         mean = {cell: dict(zip(MEASURES, values.mean(0), strict=True)) for cell, values in found.items()}
         return Finding(
             shown=_answer(found),
@@ -97,10 +84,6 @@ class TrainedRates(Experiment):
                 "Gibbs law: what 200 sweeps make of the truth; order gap: left-to-right against right-to-left sweeps",
             ),
         )  # fmt: skip
-
-    def _cell(self, system: System, masking: Mapping[str, Any], sequences: int, steps: int, seeds: int) -> Floats:
-        runs = [train_on(system, masking, sequences, steps, seed=100 * self.seed + number) for number in range(seeds)]
-        return np.array([[run.measures[name] for name in MEASURES] for run in runs])
 
 
 def _answer(found: Cells) -> str:

@@ -38,19 +38,10 @@ class System(ABC):
     name: str
     shape: tuple[int, ...]
 
-    @cached_property
+    @property
+    @abstractmethod
     def law(self) -> Floats:
         """Every probability, (V_1, …, V_N)."""
-        refuse_large(self.shape, self.name)
-        log_weights = self._log_weights()
-        weights = np.exp(log_weights - log_weights.max())
-        law: Floats = (weights / weights.sum()).reshape(self.shape)
-        law.setflags(write=False)
-        return law
-
-    @abstractmethod
-    def _log_weights(self) -> Floats:
-        """(S,) log p(x) up to a constant, state by state."""
 
     @property
     def places(self) -> int:
@@ -114,11 +105,11 @@ class Given(System):
 
     def __init__(self, law: Floats, name: str, symbols: Sequence[str] | None = None) -> None:
         self.name, self.shape = name, law.shape
-        self.law = law
-        self._symbols = symbols
+        self._law, self._symbols = law, symbols
 
-    def _log_weights(self) -> Floats:
-        raise NotImplementedError  # the law is given
+    @property
+    def law(self) -> Floats:
+        return self._law
 
     @property
     def symbols(self) -> list[str]:
@@ -135,6 +126,20 @@ class Family(System):
 
     theta: Floats
     parameters: tuple[str, ...]
+
+    @cached_property
+    def law(self) -> Floats:
+        """Every probability, (V_1, …, V_N)."""
+        refuse_large(self.shape, self.name)
+        log_weights = self._log_weights()
+        weights = np.exp(log_weights - log_weights.max())
+        law: Floats = (weights / weights.sum()).reshape(self.shape)
+        law.setflags(write=False)
+        return law
+
+    @abstractmethod
+    def _log_weights(self) -> Floats:
+        """(S,) log p(x) up to a constant, state by state."""
 
     @abstractmethod
     def _at(self, theta: Floats) -> Self: ...

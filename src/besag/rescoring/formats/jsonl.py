@@ -1,4 +1,4 @@
-"""JSON Lines: {"utt": "…", "ref": "…", "hyps": [{"text": "…", "score": -1.2}, …]}; other fields stay.
+"""JSON Lines: {"utt": "…", "ref": "…", "source": "…", "hyps": [{"text": "…", "score": -1.2}, …]}; other fields stay.
 
 `rank`, where hypotheses have it, is their new place when they are written.
 """
@@ -15,7 +15,7 @@ from besag.files.whole import write_whole
 from besag.rescoring.formats.reading import number, text_field
 from besag.rescoring.lists import Hypothesis, NBest
 
-_OURS, _ITS = ("utt", "ref", "hyps"), ("text", "score")
+_OURS, _ITS = ("utt", "ref", "source", "hyps"), ("text", "score")
 
 
 def read(path: str) -> Iterator[NBest]:
@@ -31,7 +31,8 @@ def read(path: str) -> Iterator[NBest]:
             for one in hyps
         )
         reference = text_field(values, "ref", where) if values.get("ref") is not None else None
-        yield NBest(text_field(values, "utt", where), hypotheses, reference, _others(values, _OURS))
+        source = text_field(values, "source", where) if values.get("source") is not None else None
+        yield NBest(text_field(values, "utt", where), hypotheses, reference, _others(values, _OURS), source)
 
 
 def write(lists: Sequence[NBest], path: str) -> None:
@@ -44,7 +45,9 @@ def _row(one: NBest) -> dict[str, Any]:
          **_others(each.carried, ("rank",))}
         for rank, each in enumerate(one.hypotheses, 1)
     ]  # fmt: skip
-    return {"utt": one.utt, **({} if one.reference is None else {"ref": one.reference}), "hyps": hyps, **one.carried}
+    beside = {"ref": one.reference, "source": one.source}
+    return {"utt": one.utt, **{name: text for name, text in beside.items() if text is not None}, "hyps": hyps,
+            **one.carried}  # fmt: skip
 
 
 def _others(row: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""TSV with a header: utt, text, score, perhaps ref, one hypothesis a line; other columns stay.
+"""TSV with a header: utt, text, score, perhaps ref and source, one hypothesis a line; other columns stay.
 
 The lines of an utterance stand together. `rank`, where it is there, is the new place when lists are written.
 """
@@ -17,7 +17,8 @@ from besag.files.whole import write_whole
 from besag.rescoring.formats.reading import number, text_field
 from besag.rescoring.lists import Hypothesis, NBest
 
-_OURS = ("utt", "text", "score", "ref")
+_OURS = ("utt", "text", "score", "ref", "source")
+_BESIDE = {"ref": "references", "source": "sources"}  # one for all hypotheses of an utterance
 
 
 def read(path: str) -> Iterator[NBest]:
@@ -30,9 +31,12 @@ def read(path: str) -> Iterator[NBest]:
 def _lists(path: str) -> Iterator[NBest]:
     for utt, rows in groupby(rows_of(path, "tsv", escaped=True), key=_utt):
         members = [(row.where, _cells(row)) for row in rows]
-        told = {cells["ref"] for _, cells in members if cells.get("ref") is not None}
-        if len(told) > 1:
-            raise BesagError(f"{members[0][0]}: {quoted(utt)} has several references: {quoted(sorted(told))}")
+        beside: dict[str, str | None] = {}
+        for name, several in _BESIDE.items():
+            told = {cells[name] for _, cells in members if cells.get(name) is not None}
+            if len(told) > 1:
+                raise BesagError(f"{members[0][0]}: {quoted(utt)} has several {several}: {quoted(sorted(told))}")
+            beside[name] = next(iter(told), None)
         hypotheses = tuple(
             Hypothesis(
                 text_field(cells, "text", where),
@@ -41,19 +45,22 @@ def _lists(path: str) -> Iterator[NBest]:
             )
             for where, cells in members
         )
-        yield NBest(utt, hypotheses, next(iter(told), None))
+        yield NBest(utt, hypotheses, beside["ref"], source=beside["source"])
 
 
 def write(lists: Sequence[NBest], path: str) -> None:
     first = lists[0]
-    referred = any(one.reference is not None for one in lists)
-    names = [*_OURS[: 4 if referred else 3], *first.hypotheses[0].carried]
+    there = {
+        "ref": any(one.reference is not None for one in lists), "source": any(one.source is not None for one in lists)
+    }  # fmt: skip
+    names = [*(name for name in _OURS if there.get(name, True)), *first.hypotheses[0].carried]
     lines = [tsv_line(names)]
     for one in lists:
         for rank, each in enumerate(one.hypotheses, 1):
             cells: Mapping[str, Any] = {
                 **each.carried, **({"rank": rank} if "rank" in each.carried else {}),
                 "utt": one.utt, "text": each.text, "score": each.score, "ref": one.reference or "",
+                "source": one.source or "",
             }  # fmt: skip
             lines.append(tsv_line([str(cells[name]) for name in names]))
     write_whole(path, "".join(lines))

@@ -53,7 +53,15 @@ from besag.noise import Sampling
 from besag.samplers.drawing import COLDEST, Drawing
 from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, changes, hidden, register
 from besag.samplers.kernels import signals
-from besag.samplers.kernels.decoding import fill, most_hidden, never_the_mask, refuse_nothing_hidden
+from besag.samplers.kernels.decoding import (
+    SEARCH,
+    Pick,
+    drawing,
+    fill,
+    most_hidden,
+    never_the_mask,
+    refuse_nothing_hidden,
+)
 from besag.samplers.kernels.pair_law import pair_laws
 from besag.samplers.kernels.stutter import repeated
 
@@ -91,12 +99,15 @@ class Adaptive(Kernel):
     pairs: Annotated[Literal["later", "ag"], "what becomes of two places that depend on each other"] = "later"
     candidates: Annotated[int, "tokens of each place of a pair"] = 20
     refine: Annotated[int, "how often stutter is decoded again"] = 0
+    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = "sample"
     temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
     top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     @property
     def effective_law(self) -> str:
+        if self.pick == "argmax":
+            return SEARCH
         return "that of a correction: stutters are drawn again" if self.refine else self.law
 
     def __post_init__(self) -> None:
@@ -129,7 +140,7 @@ class Adaptive(Kernel):
 
     def step(self, engine: Engine, noise: Noise, state: AdaptiveState) -> tuple[AdaptiveState, Info]:
         hides = hidden(state)  # (C, L)
-        answers = fill(engine, noise, state, state.ids, hides, "sample", self._drawing(), measure="entropy")
+        answers = fill(engine, noise, state, state.ids, hides, self.pick, self._drawing(), measure="entropy")
         assert answers.turn is not None
         chosen, partner, within, measured = self._choose(engine, state, hides, answers.turn)
         token, log_prob, passes = answers.token, answers.log_prob, answers.passes + measured
@@ -228,7 +239,8 @@ class Adaptive(Kernel):
             drawing=self._drawing(),
             given=state.canvas.given,
         )
-        one, other = laws.draw(noise.rows(row).chains(Sampling.EXTRA, state.step))
+        sampled = self.pick == "sample"
+        one, other = laws.draw(noise.rows(row).chains(Sampling.EXTRA, state.step)) if sampled else laws.likeliest()
         told = laws.log_q.flatten(1).gather(1, laws.cell(one, other)[:, None])[:, 0].to(log_prob)
         spent[row.cpu()] = laws.passes
         return (
@@ -253,7 +265,7 @@ class Adaptive(Kernel):
         ), again.sum(1)
 
     def _drawing(self) -> Drawing:
-        return Drawing(self.temperature, self.top_k, self.top_p)
+        return drawing(self.pick, self.temperature, self.top_k, self.top_p)
 
 
 # ---- sets

@@ -109,7 +109,14 @@ def never_the_mask(canvas: Canvas, width: int) -> Canvas:
 
 
 def drawn_at(
-    engine: Engine, noise: Noise, ids: Tensor, canvas: Canvas, chosen: Tensor, step: int, drawing: Drawing
+    engine: Engine,
+    noise: Noise,
+    ids: Tensor,
+    canvas: Canvas,
+    chosen: Tensor,
+    step: int,
+    drawing: Drawing,
+    pick: Pick = "sample",
 ) -> tuple[Tensor, Tensor]:
     """Draw the `chosen` places (C, L; on the host) of ids (C, L), all from one pass for each chain that has any.
 
@@ -120,7 +127,7 @@ def drawn_at(
         return ids, torch.zeros(ids.shape, device=ids.device)
     asked = chosen.any(1)  # (C,)
     among = asked.cumsum(0) - 1  # (C,) of each chain that is asked about, its number among them
-    uniform = noise.asks(Sampling.DRAW, step, row, place)
+    uniform = noise.asks(Sampling.DRAW, step, row, place) if pick == "sample" else None
     shown = ids[asked.to(ids.device)] if not bool(asked.all()) else ids
     given = canvas.given_to(asked)
     drawn = draw(engine, shown, among[row], place, uniform, drawing=drawing, allowed=canvas.allowed, given=given)

@@ -30,9 +30,17 @@ from torch import Tensor
 
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
-from besag.samplers.drawing import COLDEST, Drawing
+from besag.samplers.drawing import COLDEST
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, hidden, register
-from besag.samplers.kernels.decoding import fill, most_hidden, never_the_mask, refuse_nothing_hidden
+from besag.samplers.kernels.decoding import (
+    SEARCH,
+    Pick,
+    drawing,
+    fill,
+    most_hidden,
+    never_the_mask,
+    refuse_nothing_hidden,
+)
 
 
 @register
@@ -47,16 +55,21 @@ class EntropyBound(Kernel):
     cite = ("benhamu2025",)
 
     bound: Annotated[float, "most nats that a set of places may lose"] = 1.0
+    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = "sample"
     temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
     top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
+
+    @property
+    def effective_law(self) -> str:
+        return SEARCH if self.pick == "argmax" else self.law
 
     def __post_init__(self) -> None:
         if not 0 <= self.bound <= 1 / COLDEST:
             raise BesagError(
                 f"bound={quoted(self.bound)}: give nats, at least 0; 0 draws one uncertain place at a time"
             )
-        Drawing(self.temperature, self.top_k, self.top_p)
+        drawing(self.pick, self.temperature, self.top_k, self.top_p)
 
     def check(self, canvas: Canvas) -> None:
         refuse_nothing_hidden(canvas)
@@ -66,8 +79,8 @@ class EntropyBound(Kernel):
 
     def step(self, engine: Engine, noise: Noise, state: State) -> tuple[State, Info]:
         hides = hidden(state)  # (C, L)
-        how = Drawing(self.temperature, self.top_k, self.top_p)
-        answers = fill(engine, noise, state, state.ids, hides, "sample", how, measure="entropy")
+        how = drawing(self.pick, self.temperature, self.top_k, self.top_p)
+        answers = fill(engine, noise, state, state.ids, hides, self.pick, how, measure="entropy")
         assert answers.turn is not None
         chosen, loss = within(answers.turn, hides, float(self.bound))
         ids = torch.where(chosen, answers.token, state.ids)

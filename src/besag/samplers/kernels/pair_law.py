@@ -54,9 +54,15 @@ class PairLaws(NamedTuple):
 
     def draw(self, uniform: Tensor) -> tuple[Tensor, Tensor]:
         """(N,) tokens of the first and (N,) of the second place, from one number in (0, 1) a pair, (N,)."""
-        cell = sample(self.log_q.flatten(1), uniform).to(self.first.device)[:, None]  # (N, 1)
-        k = self.second.shape[1]
-        return self.first.gather(1, cell // k)[:, 0], self.second.gather(1, cell % k)[:, 0]
+        return self._tokens(sample(self.log_q.flatten(1), uniform))
+
+    def likeliest(self) -> tuple[Tensor, Tensor]:
+        """The same, of the likeliest pair."""
+        return self._tokens(self.log_q.flatten(1).argmax(1))
+
+    def _tokens(self, cell: Tensor) -> tuple[Tensor, Tensor]:
+        at, k = cell.to(self.first.device)[:, None], self.second.shape[1]  # (N, 1)
+        return self.first.gather(1, at // k)[:, 0], self.second.gather(1, at % k)[:, 0]
 
     def cell(self, first: Tensor, second: Tensor) -> Tensor:
         """(N,) where these tokens, (N,) each, stand in the tables read line by line; −1: not both are candidates."""

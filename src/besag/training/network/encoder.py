@@ -66,6 +66,9 @@ class Encoder(nn.Module):
             kind = type(part).__name__.lower()
             if "norm" in kind or ("embedding" in kind and "rotary" not in kind):
                 part.compile(dynamic=False)
+        self._compile_loss()
+
+    def _compile_loss(self) -> None:
         compiled: Any = torch.compile(self._nll, dynamic=True)  # one reading of the logits in place of five
         self._nll = compiled  # type: ignore[method-assign]
 

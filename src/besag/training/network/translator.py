@@ -83,3 +83,4 @@ class Translator(Encoder):
     def compile_layers(self) -> None:
         for part in (self.core.encoder, self.core.decoder):
             compile_layers(part, dynamic=True)
+        self._compile_loss()

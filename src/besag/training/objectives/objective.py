@@ -8,6 +8,7 @@ batches, so that neither changes the gradient.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor, nn
@@ -54,6 +55,9 @@ class Objective(Named, nn.Module, ABC):
 
     @abstractmethod
     def forward(self, batch: Batch) -> Loss: ...
+
+    def save_extras(self, folder: str | Path) -> None:
+        """What belongs beside the finished model: nothing, usually."""
 
 
 OBJECTIVES: Registry[Any] = Registry("objective")

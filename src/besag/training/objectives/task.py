@@ -4,8 +4,7 @@
 
 The labels are predicted by a linear head on the mean of a text's hidden states. Each batch brings its own few labelled
 texts, drawn with replacement by a noise that only the batch's first draw counter decides, so that neither processes nor
-accumulation change them. The objective's losses are sums that the run divides by Σ batch.weight; the task's mean is
-multiplied by that sum, so its weight means the same whatever is masked.
+accumulation change them.
 
 A run wraps its objective in it (`TaskMixture(objective, Examples.read(path), vocabulary, …)`), trains the whole, and
 calls `save_extras(folder)` beside the finished model: task_head.safetensors and labels.json.
@@ -16,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -29,6 +28,7 @@ from besag.files import rows
 from besag.files.whole import write_whole
 from besag.noise import Training
 from besag.training.network.batch import Batch, Layout
+from besag.training.objectives.mixture import Mixture
 from besag.training.objectives.objective import Loss, Objective
 from besag.vocabulary import Vocabulary
 
@@ -67,7 +67,7 @@ class Examples(NamedTuple):
         return cls(tuple(texts), tuple(number_of[label] for label in labels), names)
 
 
-class TaskMixture(Objective):
+class TaskMixture(Mixture):
     """An objective and a task; `logs` tells the task's loss and accuracy beside the objective's own numbers."""
 
     name = "task mixture"
@@ -84,10 +84,8 @@ class TaskMixture(Objective):
         max_length: int = 128,  # tokens of one, special tokens counted; what is longer is cut
         seed: int = 0,
     ) -> None:
-        nn.Module.__init__(self)  # the encoder stays where it is, in the objective: its weights are saved once
-        self.objective = objective
-        self.seed, self.weight, self.rows = seed, weight, rows
-        self.names = examples.names
+        super().__init__(objective, weight=weight, seed=seed)
+        self.rows, self.names = rows, examples.names
         encoded = [_cut(one.ids, one.special, max_length) for one in vocabulary.encode(list(examples.texts))]
         for text, (_, special) in zip(examples.texts, encoded, strict=True):
             if special.all():
@@ -102,27 +100,14 @@ class TaskMixture(Objective):
             self.head.weight.copy_(torch.from_numpy(start).view_as(self.head.weight) * width**-0.5)
             self.head.bias.zero_()
 
-    @property
-    def encoder(self) -> Any:  # type: ignore[override]
-        return self.objective.encoder
-
-    @property
-    def masks(self) -> bool:  # type: ignore[override]
-        return self.objective.masks
-
-    @property
-    def purpose(self) -> str:
-        return self.objective.purpose
-
     def forward(self, batch: Batch) -> Loss:
         loss: Loss = self.objective(batch)
         chosen = self.examples_beside(batch)
         logits = self.logits(chosen)  # (rows, C)
         labels = self._labels[chosen].to(logits.device)
         task = F.cross_entropy(logits.float(), labels)
-        total = loss.total + self.weight * batch.weight.sum() * task
         accuracy = (logits.argmax(-1) == labels).float().mean()
-        return loss._replace(total=total, logs={**loss.logs, "task_loss": task.detach(), "task_accuracy": accuracy})
+        return self.added(loss, batch, task, {"task_loss": task, "task_accuracy": accuracy})
 
     def examples_beside(self, batch: Batch) -> Tensor:
         """(rows,) which labelled texts stand beside a batch."""
@@ -149,9 +134,7 @@ class TaskMixture(Objective):
         objective itself saves."""
         from safetensors.torch import save_file
 
-        own: Any = self.objective
-        if hasattr(own, "save_extras"):
-            own.save_extras(folder)
+        super().save_extras(folder)
         weights = {name: part.detach().float().cpu().contiguous() for name, part in self.head.state_dict().items()}
         save_file(weights, Path(folder) / HEAD)
         write_whole(Path(folder) / LABELS, json.dumps(self.names, ensure_ascii=False) + "\n")

@@ -71,8 +71,7 @@ def _write(
     log_pi = law.tilt(rate) if objective.masks else None
     if log_pi is not None:
         tilt.save_tilt(draft, log_pi, law.name)
-    if hasattr(objective, "save_extras"):
-        objective.save_extras(draft)
+    objective.save_extras(draft)
     facts = card.Facts(
         architecture=type(model).__name__,
         parameters=model.num_parameters(),

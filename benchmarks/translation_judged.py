@@ -1,0 +1,173 @@
+"""What `translation.py` found, beside references: BLEU and chrF with intervals, each against the baseline; a figure.
+
+Needs sacrebleu and matplotlib, and no model: it can be done where nothing was trained.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import besag
+from besag.files.whole import write_whole
+from besag.rescoring.metrics import Translation
+from besag.rescoring.significance import paired_bootstrap
+from besag.samplers.kernels.stutter import count
+from translation_decoded import BEST, EQUAL, KERNELS, PASSES
+
+METRICS = ("bleu", "chrf")
+COLUMNS = ("model", "how", "scores", "passes", "tried", "seconds")
+BINS = 4  # of sentences, by how strongly neighbours depend
+
+
+def judge(study: Any) -> None:
+    metrics = {name: Translation(name) for name in METRICS}  # type: ignore[arg-type]
+    decoded = {path.name[len("decoded.") : -len(".json")]: read(path) for path in sorted(study.out.glob("decoded.*"))}
+    counts = {
+        name: {of: metric.statistics(study.references, one["texts"]) for of, metric in metrics.items()}
+        for name, one in decoded.items()
+    }
+    bleu = {name: metrics["bleu"].value(own["bleu"].sum(0)) for name, own in counts.items()}
+    beams = [name for name in bleu if name.startswith("causal") and name.endswith("beam5")]
+    baseline = max(beams, key=bleu.__getitem__)
+    rows = []
+    for name, one in decoded.items():
+        row = {key: one[key] for key in COLUMNS}
+        for of, metric in metrics.items():
+            mine = counts[name][of]
+            low, high = interval(metric, mine)
+            against = paired_bootstrap(metric, mine, counts[baseline][of])._asdict()
+            row |= {
+                of: metric.value(mine.sum(0)),
+                f"{of}_low": low,
+                f"{of}_high": high,
+                f"{of}_against_baseline": against,
+            }
+        left_out = sum(status != "ok" for status in one["statuses"])
+        rows.append({"name": name, **row, "stutter": stutter(one["texts"]), "left_out": left_out})
+    told = {
+        "besag": besag.__version__, "python": platform.python_version(), "torch": torch.__version__,
+        "sentences": len(study.sources), "signatures": {of: metric.signature for of, metric in metrics.items()},
+        "baseline": baseline, "rows": rows, "kernels_against_mask_predict": equal(metrics["bleu"], counts),
+        "references": {"stutter": stutter(study.references)},
+        "distilled": read(study.out / "distilled.json"),
+        "trained": {path.name.split(".")[0]: read(path) for path in sorted(study.out.glob("*.train.json"))},
+        "speed": [read(path) for path in sorted(study.out.glob("speed.*.json"))],
+        "dependence": by_dependence(study, metrics["bleu"]),
+    }  # fmt: skip
+    for path in filter(None, (study.out / "results.json", study.options.results)):
+        write_whole(path, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+    for row in sorted(rows, key=lambda one: -one["bleu"]):
+        about = f"[{row['bleu_low']:.2f}, {row['bleu_high']:.2f}]  {row['passes']:5.2f} passes"
+        print(f"   {row['bleu']:6.2f} {about}  {row['stutter']:5.1f} ‰  {row['name']}")
+
+
+def equal(metric: Any, counts: dict[str, Any]) -> list[dict[str, Any]]:
+    """Kernels against mask_predict at as many passes, on the same draws."""
+    found = []
+    for passes, kernel in product(EQUAL, KERNELS):
+        mine, plain = (counts.get(f"{BEST}.{one}.{passes}") for one in (kernel, "mask_predict"))
+        if mine and plain:
+            more = paired_bootstrap(metric, mine["bleu"], plain["bleu"])._asdict()
+            found.append({"passes": passes, "kernel": kernel, **more})
+    return found
+
+
+def by_dependence(study: Any, metric: Any) -> list[dict[str, Any]]:
+    """Stutter and BLEU of one pass, for sentences whose neighbours depend less and more."""
+    if not (study.out / "dependence.json").exists():
+        return []
+    rows = sorted(read(study.out / "dependence.json")["rows"], key=lambda row: row["mean"])
+    found = []
+    for some in np.array_split(np.arange(len(rows)), min(BINS, len(rows))):
+        own = [rows[at] for at in some]
+        texts = [row["text"] for row in own]
+        counts = metric.statistics([study.references[row["number"]] for row in own], texts)
+        low, high = interval(metric, counts)
+        found.append({
+            "sentences": len(own), "nats": float(np.mean([row["mean"] for row in own])), "stutter": stutter(texts),
+            "bleu": metric.value(counts.sum(0)), "bleu_low": low, "bleu_high": high,
+        })  # fmt: skip
+    return found
+
+
+def interval(metric: Any, counts: Any, draws: int = 1000) -> tuple[float, float]:
+    generator = np.random.default_rng(0)
+    found = [metric.value(counts[generator.integers(len(counts), size=len(counts))].sum(0)) for _ in range(draws)]
+    low, high = np.quantile(found, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def stutter(texts: Sequence[str]) -> float:
+    """Words that repeat the one before, a thousand words that have one."""
+    counts = np.array([count(text) for text in texts], float).reshape(-1, 2).sum(0)
+    return float(1000 * counts[0] / max(1, counts[1]))
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8"))
+
+
+# ---- the figure
+
+
+def figures(study: Any) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    told = read(study.out / "results.json")
+    folder = study.out if study.options.toy else Path(__file__).parent.parent / "docs" / "img"
+    _, axes = pyplot.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
+    draw_passes(axes[0], told)
+    draw_speed(axes[1], told)
+    draw_dependence(axes[2], told["dependence"])
+    pyplot.savefig(folder / "translation.png", dpi=150)
+    print(f"   {folder / 'translation.png'}")
+
+
+def draw_passes(axis: Any, told: dict[str, Any]) -> None:
+    rows = {row["name"]: row for row in told["rows"]}
+    for start, label in (
+        ("masked-raw.mask_predict", "pairs as they are"),
+        (f"{BEST}.mask_predict", "distilled"),
+        (f"{BEST}.adaptive", "distilled, adaptive"),
+        (f"{BEST}.entropy_bound", "distilled, entropy_bound"),
+    ):
+        own = sorted((row["passes"], row["bleu"]) for name, row in rows.items() if name.startswith(f"{start}."))
+        axis.plot(*zip(*own, strict=True), "o-", ms=3, label=label)
+    axis.axhline(rows[told["baseline"]]["bleu"], color="grey", ls="--", label="left to right, beam 5")
+    axis.set(xlabel="passes a target", ylabel="BLEU", title="quality by passes", xticks=PASSES)
+    axis.legend(fontsize=7)
+
+
+def draw_speed(axis: Any, told: dict[str, Any]) -> None:
+    device = told["speed"][0]["device"]
+    own = [one for one in told["speed"] if one["device"] == device]
+    names = [" ".join([one["model"].split("-")[0], *(f"{k} {v}" for k, v in one["options"].items())]) for one in own]
+    height = np.arange(len(own))
+    axis.barh(height - 0.2, [one["alone_ms"] for one in own], 0.4, label="one at a time")
+    axis.barh(height + 0.2, [one["together_ms"] for one in own], 0.4, label="many at once")
+    axis.set(xscale="log", xlabel="ms a sentence", title=device)
+    axis.set_yticks(height, names, fontsize=6)
+    axis.legend(fontsize=7)
+
+
+def draw_dependence(axis: Any, bins: list[dict[str, Any]]) -> None:
+    nats, low, high = ([one[key] for one in bins] for key in ("nats", "bleu_low", "bleu_high"))
+    axis.plot(nats, [one["stutter"] for one in bins], "o-", color="tab:red", ms=4)
+    axis.set(xlabel="mutual information of neighbours (nats)", title="one pass")
+    axis.set_ylabel("words said twice (‰)", color="tab:red")
+    beside = axis.twinx()
+    beside.fill_between(nats, low, high, color="tab:blue", alpha=0.2, lw=0)
+    beside.plot(nats, [one["bleu"] for one in bins], "o-", color="tab:blue", ms=4)
+    beside.set_ylabel("BLEU", color="tab:blue")
+    axis.locator_params(axis="x", nbins=4)

@@ -1,0 +1,85 @@
+"""The study of translation, `benchmarks/translation.py`, from a made-up language to its figure, all of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+import besag
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "translation.py"
+
+
+def study(out: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parents[1] / "src"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(SCRIPT), "--toy", "--out", str(out), "--device", "cpu", *options]
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("sacrebleu")
+    pytest.importorskip("matplotlib")
+    folder = tmp_path_factory.mktemp("study")
+    done = study(folder, "--weights", "masked-distilled")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.slow
+def test_all_of_it(out: Path) -> None:
+    told = json.loads((out / "results.json").read_text())
+    rows = {row["name"]: row for row in told["rows"]}
+    assert rows[told["baseline"]]["bleu"] > 50
+    assert rows["masked-distilled.mask_predict.4"]["passes"] <= 4
+    assert {row["kernel"] for row in told["kernels_against_mask_predict"]} >= {"adaptive", "entropy_bound", "threshold"}
+    assert {one["model"] for one in told["speed"]} == {"causal", "shallow", "masked-distilled"}
+    assert sum(one["sentences"] for one in told["dependence"]) == 6
+    assert (out / "translation.png").exists()
+
+
+@pytest.mark.slow
+def test_what_is_packed_is_what_was_found(out: Path, tmp_path: Path) -> None:
+    pieces = sorted((out / "packed").iterdir())
+    with tarfile.open(fileobj=BytesIO(b"".join(piece.read_bytes() for piece in pieces))) as pack:
+        pack.extractall(tmp_path, filter="data")
+    name = "decoded.masked-distilled.one-length.4.json"
+    texts = json.loads((tmp_path / name).read_text())["texts"]
+    assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
+    sources = (out / "data" / "test.de").read_text().splitlines()
+    lm = besag.load(tmp_path / "masked-distilled" / "model", device="cpu", dtype="float32", progress=False)
+    same = sum(one == other for one, other in zip(lm.translate(sources, passes=4).texts, texts, strict=True))
+    assert same > 0.8 * len(texts)  # by weights that were rounded
+
+
+@pytest.mark.slow
+def test_jobs_beside_each_other_do_what_is_left_and_say_what_failed(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(SCRIPT.parent)
+    monkeypatch.setenv("PYTHONPATH", str(SCRIPT.parents[1] / "src"))
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--toy", "--out", str(out), "--device", "cpu", "--beside", "2"])
+    import translation
+
+    left = [out / "distilled" / "part-0.json", out / "decoded.shallow.beam5.json"]
+    before = [path.read_bytes() for path in left]
+    for path in left:
+        path.unlink()
+    again = translation.Study(translation.arguments())
+    again.carry_out("again", ("teacher-0", "decode-shallow"))
+    assert left[0].read_bytes() == before[0]
+    assert json.loads(left[1].read_bytes())["texts"] == json.loads(before[1])["texts"]
+    with pytest.raises(SystemExit, match="decode-nobody failed"):
+        again.carry_out("again", ("decode-nobody", "tokenizer"))
+
+
+@pytest.mark.slow
+def test_the_plan_tells_and_does_nothing(tmp_path: Path) -> None:
+    told = study(tmp_path / "out", "--plan", "--beside", "5", "--set", "schedule.steps=null", "schedule.minutes=2")
+    assert [line.split()[:2] for line in told.stdout.splitlines()][1] == ["train", "3.1"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["data"]
