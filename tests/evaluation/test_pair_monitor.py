@@ -53,7 +53,7 @@ def test_the_numbers_are_those_of_plain_forward_passes(tmp_path: Path, pairs: st
         assert all((question.ids[0, question.place] == made.vocabulary.mask_id).all() for question in monitor.questions)
         return
     right, error = torch.cat(first), torch.cat(wrong)
-    assert int(error.sum()) in range(3, 6)  # one in every second text
+    assert 0 < int(error.sum()) <= 8  # at most one in a text
     assert found["errors_mended"] == pytest.approx(float(right[error].float().mean()))
     assert found["right_kept"] == pytest.approx(float(right[~error].float().mean()))
     assert not any((question.ids == made.vocabulary.mask_id).any() for question in monitor.questions)
