@@ -6,10 +6,10 @@ PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow fuzz gpu lint bench docs wheel clean
+.PHONY: help demo test slow browser fuzz gpu lint bench docs wheel clean
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## score a few sentences with the embedded model
 	$(RUN)/python examples/demo.py
@@ -19,6 +19,9 @@ test: $(VENV)/.ready ## the tests, but for the slow ones
 
 slow: $(VENV)/.ready ## the slow tests
 	$(RUN)/python -m pytest -n $(WORKERS) -m slow
+
+browser: $(VENV)/.browser ## the explorer in a real browser (make test runs this too where one is found)
+	$(RUN)/python -m pytest tests/explorer
 
 fuzz: $(VENV)/.ready ## 20,000 hostile command lines and 5,000 calls; half an hour (FUZZ_SEED=1 for others)
 	PYTHONPATH=. $(RUN)/python -m tests.fuzz
@@ -66,6 +69,15 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(RUN)/python
 
 $(VENV)/.ready: $(VENV)/.demo
 	$(PIP) -c constraints.txt -e '.[dev]'
+	@touch $@
+
+# Playwright drives the Chromium of the system's packages; it brings none of its own.
+$(VENV)/.browser: $(VENV)/.ready
+	$(PIP) -c constraints.txt -e '.[browser]'
+	@for name in chromium chromium-browser google-chrome; do command -v $$name > /dev/null && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends chromium; \
+	else echo "no Chromium was found: install it, as by apt install chromium, and make browser again" >&2; exit 1; fi
 	@touch $@
 
 $(VENV)/.bench: benchmarks/requirements.txt $(VENV)/.ready

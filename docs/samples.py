@@ -25,6 +25,7 @@ RUNS: list[tuple[str, dict[str, object], int | None]] = [  # kernel, options, st
     ("threshold", {}, None),
     ("adaptive", {}, None),
     ("grouped", {"size": 2}, None),
+    ("g_ipd", {"groups": 4}, None),
     ("mask_predict", {"iterations": 7, "pick": "sample"}, None),
     ("refine", {"pick": "sample"}, None),
     ("semi_ar", {"window": 8}, None),

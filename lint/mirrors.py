@@ -99,7 +99,18 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("training/recipe/checks.py", "training/recipe/text.py", "training/recipe/values.py"),
     ),
     # ---- parts of something that is tested whole
-    ("test_engine.py", "buckets are seen by what the engine runs together", ("buckets.py",)),
+    ("test_engine.py", "buckets are seen by what the engine runs together", ("buckets.py", "pooling.py")),
+    ("test_scheduler.py", "an engine for one caller among many", ("asking.py",)),
+    ("service/test_app.py", "a request from its door to its answer", (
+        "service/bodies.py", "service/desk.py", "service/metrics.py",
+    )),
+    ("service/test_client.py", "what goes over the wire", ("service/tokenizers.py", "service/wire.py")),
+    ("service/test_native.py", "what is admitted by its weight, given a source, told while it runs", (
+        "service/sources.py", "service/streaming.py", "service/weighing.py",
+    )),
+    ("explorer/test_routes.py", "the command is the page", ("cli/explore.py",)),
+    ("service/test_openai.py", "prompts are what completions are made of", ("service/prompts.py",)),
+    ("service/test_run.py", "the command is the server", ("cli/serve.py",)),
     ("cli/test_commands.py", "short commands that print text", (
         "cli/choose.py", "cli/cite.py", "cli/models.py", "references.py",
     )),
@@ -214,10 +225,13 @@ WHOLE: dict[str, str] = {  # tests of no one file
     "cli/test_process.py": "the command as a process: streams, signals, how soon it answers",
     "cli/test_resume.py": "a scored file that goes on after a kill, byte for byte",
     "constraints/test_networks.py": "constraints on networks and under kernels",
+    "explorer/test_page.py": "the page in a real browser",
     "fuzz/test_fuzz.py": "hostile inputs of all commands and of everything public",
     "lab/test_names.py": "what is public of the lab",
     "results/test_conformance.py": "the contract of all results",
     "samplers/test_hostile.py": "whatever is said of the options of verbs that write or diagnose",
+    "service/test_hostile.py": "whatever is said in the body of a request",
+    "service/test_schema.py": "whatever the schema allows, and nearly allows",
     "scores/test_networks.py": "all methods on one network of each family",
     "test_cuda.py": "what runs differently on CUDA, beside the CPU",
     "test_examples.py": "what the pages show",

@@ -11,6 +11,7 @@ from tests.laws import Arbitrary, Counting
 import besag.batches
 import besag.buckets
 import besag.engine
+import besag.pooling
 from besag import noise
 from besag.conditionals.contract import Questions
 from besag.conditionals.table import Table
@@ -527,7 +528,7 @@ def test_asking_is_never_silent_about_nan():
 @pytest.mark.parametrize("steady", [False, True])
 def test_a_steady_engine_does_not_look_at_the_clock(monkeypatch, steady):
     """What runs together must not depend on how fast a device is, where the same bytes are wanted again."""
-    monkeypatch.setattr(besag.engine._Work, "_device_idles", lambda self: len(launched) < 1)
+    monkeypatch.setattr(besag.pooling.Work, "_device_idles", lambda self: len(launched) < 1)
     law, launched, seen = Arbitrary(3), [], []
     engine = Engine(law, batch_tokens=9, progress=False)
     if steady:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from besag.scores.length import LengthModel
     from besag.scores.marginals import Marginals
     from besag.scores.score import Score
+    from besag.service.client import connect
     from besag.study.report import Report
     from besag.train_model import TrainingResult, train
     from besag.training.collator import MaskingCollator
@@ -89,6 +90,7 @@ _HOMES = {
     "Translations": "besag.translation.translated",
     "Variants": "besag.variants.variants",
     "Word": "besag.constraints",
+    "connect": "besag.service.client",
     "corpus": "besag.scores.corpora",
     "distil_translations": "besag.distillation",
     "evaluate": "besag.evaluation.evaluate",
@@ -107,8 +109,8 @@ __all__ = [
     "Edited", "Evaluation", "Fill", "Forbidden", "GivenTable", "Inversion", "Ising", "LanguageModel", "Length",
     "LengthModel", "Marginals", "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern",
     "Predicate", "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Table",
-    "TrainingResult", "Translations", "Variants", "Word", "corpus", "distil_translations", "evaluate", "load",
-    "masking_statistics", "minimal_pairs", "overlap", "rescore", "train", "train_tokenizer",
+    "TrainingResult", "Translations", "Variants", "Word", "connect", "corpus", "distil_translations", "evaluate",
+    "load", "masking_statistics", "minimal_pairs", "overlap", "rescore", "train", "train_tokenizer",
 ]  # fmt: skip
 
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -28,6 +30,8 @@ from besag.errors import BesagError
 from besag.hardware import send
 from besag.reductions import Chunk, Reduction
 from besag.sources import Sources, longest
+
+T = TypeVar("T")
 
 CPU_TOKENS = 4096  # larger batches fall out of the cache without running faster
 CUDA_FIRST_TOKENS, CUDA_MOST_TOKENS = 16_384, 131_072  # the first batch measures memory; past the last nothing is won
@@ -85,8 +89,12 @@ class Batches:
         start = 0
         lengths = lengths + longest(given)  # a source is looked at from every place
         while start < len(lengths):
-            with lock_of(self.conditionals):
-                start = self._batch(lengths, start, run)
+            start = self.in_turn(partial(self._batch, lengths, start, run))
+
+    def in_turn(self, batch: Callable[[], T]) -> T:
+        """Run a batch when the network is free."""
+        with lock_of(self.conditionals):
+            return batch()
 
     def _batch(self, lengths: NDArray[np.int64], start: int, run: Callable[[int, int], None]) -> int:
         """Run a batch from `start` on and say where the next begins: there again, with less in it, if memory is out."""

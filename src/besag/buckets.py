@@ -5,7 +5,7 @@ Knows nothing of networks or devices. The engine puts requests in and takes out 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -59,13 +59,14 @@ class Asker(Generic[T]):
 
     def advance(self, answers: Answers | None) -> Request | None:
         """Send answers (None: begin) and return the next request, or None when the plan has returned its result."""
-        return self._on(lambda: next(self.plan) if answers is None else self.plan.send(answers))
+        return self.go_on(lambda: next(self.plan) if answers is None else self.plan.send(answers))
 
     def fail(self, why: Exception) -> Request | None:
         """Raise in the plan what its answers failed by. It may go on with another request; otherwise it is raised."""
-        return self._on(lambda: self.plan.throw(why))
+        return self.go_on(lambda: self.plan.throw(why))
 
-    def _on(self, step: Callable[[], Request]) -> Request | None:
+    def go_on(self, step: Callable[[], Request]) -> Request | None:
+        """Take a step of the plan."""
         try:
             request = step()
             while not len(request.row):
@@ -76,7 +77,7 @@ class Asker(Generic[T]):
             return None
 
 
-class _Ask(NamedTuple):
+class Ask(NamedTuple):
     asker: Asker[Any]
     row: NDArray[np.int64]  # (m,) into the bucket's distinct sequences
     request: Request
@@ -88,7 +89,7 @@ class Group(NamedTuple):
     questions: Questions
     reduce: tuple[Reduction, ...]
     lengths: NDArray[np.int64]  # (N,) of the sequences, longest first
-    asks: list[_Ask]
+    asks: list[Ask]
     order: NDArray[np.int64]  # (M,) where each sorted ask stood before
 
     def hand_out(
@@ -126,7 +127,7 @@ class _Bucket:
         self.layout = (("ids", np.dtype(np.int64), (length,)), *context, *[SOURCE] * given)
         self.sequences: dict[bytes, int] = {}  # the bytes of ids, context and source → number, in order of arrival
         self.sources: dict[bytes, int] = {}  # the bytes of their ids → number
-        self.asks: list[_Ask] = []
+        self.asks: list[Ask] = []
         self.asked = 0
 
     @property
@@ -146,7 +147,7 @@ class _Bucket:
             record, row = record[asked > 0], (np.cumsum(asked > 0) - 1)[row]
         data, width = record.tobytes(), record.itemsize * record.shape[1]
         numbers = [sequences.setdefault(data[at : at + width], len(sequences)) for at in range(0, len(data), width)]
-        self.asks.append(_Ask(asker, np.array(numbers)[row], request))
+        self.asks.append(Ask(asker, np.array(numbers)[row], request))
         self.asked += len(row)
 
     def _numbered(self, given: Given | None) -> dict[str, Ints]:
@@ -228,6 +229,22 @@ class Pool:
             given=given,
         )
         return Group(questions, keys[0][0], lengths, asks, order)
+
+    def again(self, asks: Sequence[Ask]) -> Group:
+        """Some asks of a group as a group of their own."""
+        fresh = Pool(self.pads, self.pad_id)
+        for ask in asks:
+            fresh.put(ask.asker, ask.request)
+        return fresh.take(sorted(fresh.buckets, key=lambda key: -key[1]))
+
+    def weed(self, gone: Callable[[Asker[Any]], bool]) -> None:
+        """Take out what askers wait for that are gone; what others ask stays as it is."""
+        for key, bucket in list(self.buckets.items()):
+            asks = [ask for ask in bucket.asks if not gone(ask.asker)]
+            if len(asks) < len(bucket.asks):
+                self.load -= self.buckets.pop(key).load
+                for ask in asks:
+                    self.put(ask.asker, ask.request)
 
     def tokens(self, keys: list[Key]) -> int:
         return sum(len(self.buckets[key].sequences) * self.buckets[key].length for key in keys)

@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import torch
@@ -23,9 +23,10 @@ from tqdm.auto import tqdm
 
 from besag.arrays import Ints
 from besag.batches import Batches, lock_of
-from besag.buckets import Answers, Asker, Group, Key, Plan, Pool, Request
+from besag.buckets import Answers, Asker, Group, Plan, Request
 from besag.conditionals.contract import Conditionals, Questions
 from besag.errors import BesagError
+from besag.pooling import Flight, Work
 from besag.reductions import Reduction
 
 __all__ = ["IDLE", "Answers", "Engine", "Idle", "Plan", "Request"]
@@ -35,7 +36,6 @@ T = TypeVar("T")
 WINDOW = 16  # batches' worth of questions that may wait in buckets
 PATIENCE = {"cpu": 2, "mps": 4, "cuda": 16}  # batches that may run while the first in line waits
 MOST_IN_LINE = 8192  # plans that have begun
-IN_THE_AIR = 2  # groups launched on CUDA whose answers are not fetched yet: the host prepares more while they run
 
 
 class Idle:
@@ -43,15 +43,6 @@ class Idle:
 
 
 IDLE: Final = Idle()
-
-
-class _Flight(NamedTuple):
-    """Batches launched on the device; `event` says when their answers have reached the host."""
-
-    group: Group
-    parts: list[dict[str, Tensor]]
-    sound: list[Tensor]  # (m,) bool each: was it answered by numbers?
-    event: torch.cuda.Event | None
 
 
 class Engine(Batches):
@@ -77,7 +68,7 @@ class Engine(Batches):
         if found is not None:
             self.batch_tokens, self.measured = int(found[0]), bool(found[1])
 
-    def given(self, source: Ints) -> Engine:
+    def given(self, source: Ints | None) -> Engine:
         """The same engine for questions about one source, token ids (T,): what it is asked is given that source.
 
         What is made of sources is kept in one place for both. A question that names its own source keeps it.
@@ -120,7 +111,7 @@ class Engine(Batches):
         For the progress bar: `total` texts in all, of which a result holds `size`.
         """
         line: deque[Asker[T]] = deque()
-        work = _Work(self)
+        work = Work(self)
         bar = self.bar(total, "text")
         began = time.perf_counter()
         first_since = 0  # how long the first in line has been the first, in tokens
@@ -232,7 +223,7 @@ class Engine(Batches):
         if doubt is not None and bool(doubt):
             raise self.not_finite()
 
-    def launch(self, group: Group) -> _Flight:
+    def launch(self, group: Group) -> Flight:
         """Run a group and start its answers on the way to the host."""
         parts: list[dict[str, Tensor]] = []
         sounds: list[Tensor] = []
@@ -251,7 +242,7 @@ class Engine(Batches):
         if self.on_cuda:
             event = torch.cuda.Event()  # type: ignore[no-untyped-call]
             event.record()
-        return _Flight(group, parts, sounds, event)
+        return Flight(group, parts, sounds, event)
 
     def bar(self, total: int | None, unit: str) -> tqdm[Any]:
         """A progress bar on stderr, where one is wanted: close it."""
@@ -273,69 +264,3 @@ def _note(doubt: Tensor, kept: Mapping[str, Tensor], sound: Tensor) -> None:
     for value in kept.values():
         if value.is_floating_point():
             doubt.add_(value.isnan().any())
-
-
-class _Work:
-    """What one run has waiting in buckets and in the air."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self.pool = Pool(engine.conditionals.pads, engine.conditionals.vocabulary.pad_id or 0)
-        self.flights: deque[_Flight] = deque()
-        self.tokens = 0  # that it has run, whatever others run meanwhile
-
-    def add(self, asker: Asker[T], request: Request | None) -> None:
-        """Queue a request; run buckets for as long as one of them fills a batch."""
-        touched = [self.pool.put(asker, request)]
-        while touched:
-            key = touched.pop()
-            bucket = self.pool.buckets.get(key) if key else None
-            if key and bucket and bucket.load >= self.engine.batch_tokens:
-                touched += self._run([key])
-
-    def feed_device(self) -> None:
-        """While CUDA has nothing to do and a batch's worth waits in several buckets, run the largest group of them."""
-        while not self.engine.steady and self._device_idles() and self.pool.load >= self.engine.batch_tokens:
-            self._run(max(self.pool.together(self.engine.batch_tokens), key=self.pool.tokens))
-
-    def _device_idles(self) -> bool:
-        last = self.flights[-1].event if self.flights else None
-        return self.engine.on_cuda and (last is None or bool(last.query()))  # type: ignore[no-untyped-call]
-
-    def bring_forward(self, asker: Asker[T]) -> None:
-        """Run the bucket this asker waits in, together with its neighbours if it starves."""
-        for keys in self.pool.together(self.engine.batch_tokens):
-            if asker.bucket in keys:
-                self._run(keys)
-        self._land(0)
-
-    def finish(self) -> None:
-        """Answer everything that waits, and everything that is asked because of it."""
-        while self.pool.buckets or self.flights:
-            for keys in self.pool.together(self.engine.batch_tokens):
-                self._run([key for key in keys if key in self.pool.buckets])
-            self._land(0)
-
-    def _run(self, keys: list[Key]) -> list[Key | None]:
-        if not keys:
-            return []
-        group = self.pool.take(keys)
-        self.tokens += int(group.lengths.sum())
-        self.flights.append(self.engine.launch(group))
-        return self._land(IN_THE_AIR if self.engine.on_cuda else 0)
-
-    def _land(self, in_the_air: int) -> list[Key | None]:
-        """Hand out the answers of all but the last flights and queue what is asked next; return the buckets touched."""
-        touched: list[Key | None] = []
-        while len(self.flights) > in_the_air:
-            group, parts, sounds, event = self.flights.popleft()
-            if event is not None:
-                event.synchronize()
-            answers = {key: torch.cat([part[key] for part in parts]).numpy() for key in parts[0]}
-            sound = torch.cat(sounds).numpy()
-            for values in answers.values():
-                if values.dtype.kind == "f" and np.isnan(values).any():
-                    sound = sound & ~np.isnan(values.reshape(len(values), -1)).any(1)
-            asked = group.hand_out(answers, sound, self.engine.not_finite())
-            touched += [self.pool.put(asker, request) for asker, request in asked]
-        return touched

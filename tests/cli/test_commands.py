@@ -68,7 +68,7 @@ def test_what_every_method_cites_is_there(run: Run) -> None:
 
 @pytest.mark.parametrize(("kind", "known"), [("mask", LAWS), ("objective", OBJECTIVES)])
 def test_what_laws_and_objectives_cite_is_there(run: Run, kind: str, known: dict[str, Any]) -> None:
-    ours = {"attention_guided", "spaced"}  # no paper is behind them
+    ours = {"spaced"}  # no paper is behind it
     assert {name for name, what in known.items() if not what.cite} <= ours
     assert {key for what in known.values() for key in what.cite} <= set(BIBTEX)
     result = run("cite", *(f"{kind}:{name}" for name in known))

@@ -62,9 +62,11 @@ class Command(NamedTuple):
 
 
 def commands(group: typer.Typer = app, path: tuple[str, ...] = ()) -> Iterator[Command]:
-    """All there are."""
+    """All there are, but for the server, which ends by a signal alone: tests/service is hostile to it."""
     for one in group.registered_commands:
         run: Any = one.callback
+        if run.__name__ == "serve":
+            continue
         found = inspect.signature(run).parameters.values()
         yield Command((*path, one.name or run.__name__), tuple(_parameter(run, given) for given in found))
     for inner in group.registered_groups:

@@ -31,6 +31,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "NUL in the path of a run": ("train", "curves", "a\0b"),
     "NUL in the path of options": ("score", *TINY, "--config", "a\0b", "a cat"),
     "curves as a table": ("train", "curves", "../pool", "-o", "x.tsv"),
+    "a corpus of one word": ("eval", "overlap", "../pool/long.txt", "--against", "../pool/long.txt"),
     "a seed of 30 digits": ("sample", *TINY, "the [MASK]", "--seed", "9" * 30),
     "a seed of 30 digits in a recipe": ("train", "check", "../pool/recipe.toml", "--set", f"run.seed={'9' * 30}"),
     "chains of 20 digits": ("sample", *TINY, "the [MASK]", "--chains", "1" + "0" * 20),

@@ -71,13 +71,20 @@ def test_another_seed_or_draw_hides_other_places(case):
 @every_law
 def test_the_budget_is_spent(case):
     """To a few tokens: with single-token words and no spans, to the last."""
-    passages = ragged([80] * 50, joined=0.0, inside=0.5 if "none" in case else 0.0)
+    of_spans = "none" in case or "linguistic_entities" in case
+    passages = ragged([80] * 50, joined=0.0, inside=0.5 if of_spans else 0.0)
     for rate in (0.15, 0.4, 1.0):
         rates = np.full(50, rate)
         wanted = budget(passages, rates, 3)
         if "none" in case:  # at most what stands in spans, and a span may not fit
             wanted = np.minimum(wanted - 2, counted(passages, passages.span >= 0))
             assert (counted(passages, PREPARED[case].choose(passages, rates, 0.0, 3)) >= wanted).all()
+        elif of_spans:  # a token of each
+            spans = [
+                len(set(passages.span[(passages.row == row) & passages.free].tolist()) - {-1}) for row in range(50)
+            ]
+            hidden = counted(passages, PREPARED[case].choose(passages, rates, 0.0, 3))
+            assert (hidden == np.minimum(wanted, spans)).all()
         else:
             assert (counted(passages, PREPARED[case].choose(passages, rates, 0.0, 3)) == wanted).all()
 
@@ -124,8 +131,6 @@ def test_what_an_adaptive_law_has_learned_can_be_saved(name):
     for _ in range(150):
         ids = rng.integers(3, 60, 200)
         learned.observe(ids, rng.exponential(ids / 20), rng.random(200) < ids / 60)
-        if hasattr(learned, "observe_attention"):
-            learned.observe_attention(ids, ids / 20)
     passages, rates = ragged([60] * 20), np.full(20, 0.3)
     assert (learned.choose(passages, rates, 0.5, 0) != fresh.choose(passages, rates, 0.5, 0)).any()
     fresh.restore({key: part.copy() for key, part in learned.state().items()})

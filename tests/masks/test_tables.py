@@ -78,10 +78,7 @@ def experienced(name: str):
     """A law that has learned that high ids are hard, and so has something to tilt."""
     made = law(name, **OPTIONS.get(name, {})).prepare(CORPUS)
     ids = np.arange(SPECIAL, SIZE)
-    if name == "attention_guided":
-        for _ in range(300):
-            made.observe_attention(ids, ids.astype(float))
-    elif hasattr(made, "observe"):
+    if hasattr(made, "observe"):
         for _ in range(100):
             made.observe(ids, ids / 15, ids % 5 < 2)
     return made
@@ -92,7 +89,7 @@ TILTING = [name for name in LAWS if law(name).prepare(CORPUS).tilt() is not None
 
 
 def test_the_laws_that_look_at_tokens_tilt():
-    looking = {"adaptive", "attention_guided", "content", "frequency", "importance", "informask", "loss_weighted"}
+    looking = {"adaptive", "content", "frequency", "importance", "informask", "loss_weighted"}
     assert looking == set(TILTING)
 
 

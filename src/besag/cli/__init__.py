@@ -27,6 +27,7 @@ from besag.cli.distil_translations import distil_translations
 from besag.cli.edit import edit
 from besag.cli.eval import evaluate
 from besag.cli.examples import examples
+from besag.cli.explore import explore
 from besag.cli.export import export
 from besag.cli.fill import fill
 from besag.cli.joint import joint
@@ -39,6 +40,7 @@ from besag.cli.pairs import pairs
 from besag.cli.rescore import rescore
 from besag.cli.sample import sample
 from besag.cli.score import score
+from besag.cli.serve import serve
 from besag.cli.tokenizer import tokenizer
 from besag.cli.train import app as train
 from besag.cli.translate import translate
@@ -87,6 +89,8 @@ for command in (
     distil_scorer,
     distil_translations,
     export,
+    explore,
+    serve,
     models,
     methods,
     cite,

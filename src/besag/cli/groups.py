@@ -139,6 +139,10 @@ class ModelsOptions(ModelOptions):
             if given.count(name) > 1:
                 raise BesagError(f"--model {name}=…: two models cannot have one name")
 
+    def load_one(self, model: str | None) -> LanguageModel:
+        """One of them, without a bar."""
+        return self._load(model, False)
+
     def load_all(self, progress: bool | None = None, *, in_step: bool = False) -> list[LanguageModel]:
         """Each of them; where all run `in_step`, only the first has a progress bar."""
         self.check()

@@ -23,6 +23,7 @@ Kind = Literal["masked", "causal", "masked decoder", "causal decoder", "neither"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.*", "*.model")
 SMALL_FILES = ("*.json", "*.txt", "*.model", "*.codes")
 SCORER_FILE = "scorer.safetensors"  # what lies beside the weights of a model that was taught to score in one pass
+COUNTS_FILE = "token_counts.safetensors"  # what masks/token_schedules.py puts there
 WEIGHT_FILES = ("model.safetensors", "model-*.safetensors", "model.int8.safetensors")
 PICKLE_FILES = ("pytorch_model.bin", "pytorch_model-*.bin")
 NEAR = 0.8  # how alike a name without an owner and the embedded model's must be for it to be a slip

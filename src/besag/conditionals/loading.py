@@ -62,7 +62,8 @@ def load_conditionals(
     name = name or str(model)
     chosen_device = choose_device(device)
     chosen_dtype = choose_dtype(dtype, chosen_device)
-    folder = saved.find_folder(model, revision, *saved.WEIGHT_FILES, saved.SCORER_FILE, LENGTH_FILE)
+    beside = (saved.SCORER_FILE, LENGTH_FILE, saved.COUNTS_FILE)
+    folder = saved.find_folder(model, revision, *saved.WEIGHT_FILES, *beside)
     if allow_pickle and not weights.has_weights(folder):
         folder = saved.find_folder(model, revision, *saved.PICKLE_FILES)
     with _nothing_collected(), saved.quiet(), _refused(name):

@@ -234,8 +234,12 @@ class _Wanted:
             maybe = np.flatnonzero(self.filters[size][runs >> np.uint64(64 - FILTER_BITS)] & whole)
             place = np.minimum(np.searchsorted(known, runs[maybe]), len(known) - 1)
             found = known[place] == runs[maybe]
-            for one, first in zip(maybe[found].tolist(), place[found].tolist(), strict=True):
-                last = int(np.searchsorted(known, runs[one], side="right"))
+            here, firsts = maybe[found], place[found]
+            _, once = np.unique(firsts, return_index=True)  # the first place of each run, which may have many
+            for one, first in zip(here[np.sort(once)].tolist(), firsts[np.sort(once)].tolist(), strict=True):
+                if self.hit[size][first]:
+                    continue  # an earlier block had it
+                last = int(np.searchsorted(known, known[first], side="right"))
                 self.hit[size][first:last] = True
                 for text in owner[first:last].tolist():
                     self.where.setdefault(text, block.names[int(block.document[one])])

@@ -7,6 +7,7 @@ from besag.samplers.kernels import (  # noqa: F401 (they register themselves)
     block_gibbs,
     entropy_bound,
     first_hitting,
+    g_ipd,
     gibbs,
     grouped,
     mask_predict,

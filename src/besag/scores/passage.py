@@ -34,10 +34,12 @@ class Parts(NamedTuple):
     entropy: Floats | None = None  # (B, n)
     extra: Mapping[str, Floats] = {}  # (B,) each; nobody writes to the default
     standard_error: Floats | None = None  # (B,)
+    top: tuple[Ints, Floats] | None = None  # (B, n, k) each: the likeliest tokens at a place, where they were wanted
 
     @classmethod
     def of(cls, answers: Answers) -> Parts:
-        return cls(answers["target"].astype(np.float64), answers.get("rank"), answers.get("entropy"))
+        top = (answers["top_ids"], answers["top_log_probs"]) if "top_ids" in answers else None
+        return cls(answers["target"].astype(np.float64), answers.get("rank"), answers.get("entropy"), top=top)
 
 
 ScorePlan: TypeAlias = Generator[Request, Answers, Parts]

@@ -10,7 +10,7 @@ written. Keys and values of earlier tokens are cached by transformers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -42,10 +42,11 @@ def translate(
     alpha: float = 1.0,
     most: int | None = None,
     batch_tokens: int | None = None,
+    in_turn: Callable[[Callable[[], list[list[Hypothesis]]]], list[list[Hypothesis]]] = lambda batch: batch(),
 ) -> list[list[Hypothesis]]:
     """The targets that a beam found for each source, best first: at most `beam`, at least one.
 
-    `most`: tokens of a target, its end counted.
+    `most`: tokens of a target, its end counted. `in_turn` runs the search of a batch when the network is free.
     """
     if not isinstance(conditionals, CausalDecoder):
         name = getattr(conditionals, "name", type(conditionals).__name__)
@@ -61,7 +62,7 @@ def translate(
     for group in _batches([len(one) for one in ids], max(1, room // beam)):
         some = [ids[index] for index in group]
         limits = [most or min(TIMES * len(one) + MORE, _room(conditionals)) for one in some]
-        found.update(zip(group, _Search(conditionals, some, beam, alpha, limits).run(), strict=True))
+        found.update(zip(group, in_turn(_Search(conditionals, some, beam, alpha, limits).run), strict=True))
     return [found[index] for index in range(len(sources))]
 
 

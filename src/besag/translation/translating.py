@@ -137,7 +137,8 @@ def _from_the_left(engine: Engine, texts: list[str], wish: Wish) -> tuple[list[T
         for start in range(0, len(good), BLOCK):
             some = good[start : start + BLOCK]
             found = left_to_right(
-                engine.conditionals, [texts[at] for at in some], beam=wish.beam, alpha=wish.alpha
+                engine.conditionals, [texts[at] for at in some], beam=wish.beam, alpha=wish.alpha,
+                in_turn=engine.in_turn,
             )  # fmt: skip
             for at, own in zip(some, found, strict=True):
                 best = tuple(

@@ -94,6 +94,33 @@ def test_a_short_window_loses_a_long_dependence_and_nothing_else():
     assert follows(counts, np.full(8, 1 / 8))
 
 
+def test_with_a_grid_one_window_is_masked_diffusion():
+    """Against the definition: each place has a time, and places of one time are drawn from one pass."""
+    law = Hashed()
+    expected = np.zeros(8)
+    for steps in sequences(2, 3):  # the step, 0 or 1, that reveals each place: all alike under the log-linear schedule
+        for at, sequence in enumerate(sequences(2, 3)):
+            shown_so_far, p = [law.width] * 3, 1 / 8
+            for step in (0, 1):
+                now = [place for place in range(3) if steps[place] == step]
+                p *= np.prod([np.exp(law.log_probs(shown_so_far, place))[sequence[place]] for place in now])
+                for place in now:
+                    shown_so_far[place] = int(sequence[place])
+            expected[at] += p
+    assert follows(empirical(kernel("semi_ar", window=3, grid=2), law, blank(law, 3, CHAINS)), expected)
+    _, told = run(kernel("semi_ar", window=6, grid=3), law, blank(law, 6, 200))
+    assert int(torch.stack([info.passes for info in told]).sum(0).max()) <= 3
+
+
+def test_with_a_grid_each_window_is_filled_in_as_many_passes():
+    law = Counting(Hashed())
+    state, told = run(kernel("semi_ar", window=4, stride=2, grid=1), law, blank(law, 8, 5))
+    assert len(told) == 3  # windows at 0, 2 and 4: four places in one pass, then two and two
+    assert (state.ids < 2).all()
+    with pytest.raises(BesagError, match="grid=2 reveals in the order of time: leave inner='random' out"):
+        kernel("semi_ar", grid=2, inner="random")
+
+
 def test_the_usual_stride_is_half_a_window():
     law, canvas = Hashed(), blank(Hashed(), 6, 50)
     one, _ = run(kernel("semi_ar", window=4), law, canvas)

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.samplers.enumerated import Partial
 
+from besag.conditionals.checkpoint import COUNTS_FILE
 from besag.conditionals.table import Table
 from besag.errors import BesagError
 from besag.lab.oracles import Incompatible, blank, empirical, follows, run, total_variation
+from besag.masks import token_schedules
 from besag.samplers import kernel, spindle
 from besag.training.objectives import spindle as training
 
@@ -175,7 +177,7 @@ def test_counts_may_be_any_numbers_and_are_not_printed_one_by_one():
 
 def test_bad_counts_and_strengths():
     law = Table.random(3, 2)
-    with pytest.raises(BesagError, match="spindle needs to know how often each token occurs: give counts="):
+    with pytest.raises(BesagError, match=r"spindle needs to know how often each token occurs, .* give counts="):
         run(kernel("spindle"), law, blank(law, 2, 1))
     with pytest.raises(BesagError, match="counts of 4 tokens for a network that knows 3"):
         run(kernel("spindle", counts=(1, 2, 3, 4)), law, blank(law, 2, 1))
@@ -189,3 +191,19 @@ def test_bad_counts_and_strengths():
         kernel("spindle", counts=COUNTS, strength=-1)
     with pytest.raises(BesagError, match="grid=0"):
         kernel("diffusionbert", counts=COUNTS, grid=0)
+
+
+def test_counts_and_strength_kept_beside_a_model_are_taken(tmp_path):
+    assert token_schedules.FILE == COUNTS_FILE  # what is fetched from a hub is what was put there
+    law = Table.random(3, 2, seed=0)
+    token_schedules.save(tmp_path, torch.tensor(COUNTS), 0.2)
+    told, _ = run(kernel("spindle", counts=COUNTS, strength=0.2), law, blank(law, 2, 500))
+    law.folder = tmp_path
+    found, _ = run(kernel("spindle"), law, blank(law, 2, 500))
+    assert torch.equal(found.bend, told.bend)
+    assert torch.equal(found.ids, told.ids)
+    other, _ = run(kernel("spindle", strength=0.3), law, blank(law, 2, 500))  # what is said goes before what is kept
+    np.testing.assert_allclose(other.bend, curvatures())
+    (tmp_path / token_schedules.FILE).write_bytes(b"no safetensors")
+    with pytest.raises(BesagError, match="holds no counts of tokens"):
+        run(kernel("spindle"), law, blank(law, 2, 1))

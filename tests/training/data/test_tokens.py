@@ -96,6 +96,19 @@ def test_what_has_no_token_is_left_out() -> None:
     assert nothing.documents.tolist() == [0]
 
 
+def test_what_cannot_be_compressed_is_left_out() -> None:
+    """Cramming: a document goes whose tokens are more than a share of its characters, and no other."""
+    vocabulary = Vocabulary(tokenizers.build("bytelevel-untrimmed"))
+    texts = ["The cat sat on the mat.", "x#9$q!z@", "A man sat."]
+    share = [len(tokenise(documents([text]), vocabulary).tokens) / len(text) for text in texts]
+    assert share[1] == max(share)
+    found = tokenise(documents(texts), vocabulary, densest=sorted(share)[1])
+    whole = [tokenise(documents([text]), vocabulary) for text in (texts[0], texts[2])]
+    assert found.tokens.tolist() == [id for one in whole for id in one.tokens.tolist()]
+    assert found.marks.tolist() == [mark for one in whole for mark in one.marks.tolist()]
+    assert np.diff(found.documents).tolist() == [len(one.tokens) for one in whole]
+
+
 @pytest.mark.parametrize("family", ["wordpiece-cased", "bytelevel-untrimmed", "unigram"])
 def test_a_long_line_is_cut_where_it_does_not_matter(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     vocabulary = Vocabulary(tokenizers.build(family))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from tests import networks as tiny_networks
 from tests.training.network.test_encoder import RAGGED
 
-from besag.training.network.networks import can_be_ragged
+from besag.errors import BesagError
+from besag.training.network.networks import can_be_ragged, refuse_unrelated
 
 
 @pytest.mark.parametrize("family", tiny_networks.MASKED_FAMILIES)
@@ -19,3 +22,16 @@ def test_a_network_that_looks_past_its_attention_is_run_padded(family: str) -> N
     assert model.config._attn_implementation == before
     assert model.training
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_tokenizer_that_calls_a_row_something_else_is_refused(tmp_path: Path) -> None:
+    own, other = tiny_networks.vocabulary("bert"), tiny_networks.vocabulary("esm")
+    assert other.size < own.size  # every id has a row: nothing else would stop it
+    own.tokenizer.save_pretrained(tmp_path / "start")
+    refuse_unrelated(str(tmp_path / "start"), "same", own, own.size)
+    with pytest.raises(BesagError, match=r"'other' is not the tokenizer of model.start = .*: token 0 is '<cls>' there"):
+        refuse_unrelated(str(tmp_path / "start"), "other", other, own.size)
+    (tmp_path / "bare").mkdir()  # weights without a tokenizer: rows tell, a table rounded up passes
+    refuse_unrelated(str(tmp_path / "bare"), "other", other, other.size + 40)
+    with pytest.raises(BesagError, match=rf"it has {other.size} tokens and the network 30522"):
+        refuse_unrelated(str(tmp_path / "bare"), "other", other, 30522)

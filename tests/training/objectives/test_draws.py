@@ -11,7 +11,10 @@ from tests.training.objectives import examples
 from tests.training.objectives.rows import alone
 
 from besag import noise
+from besag.training.network.batch import Batch
+from besag.training.network.received import attention_received
 from besag.training.objectives import OBJECTIVES, draws
+from besag.training.objectives.ernie_gram import ErnieGram
 
 WORDS = st.integers(0, 2**32 - 1)
 
@@ -50,8 +53,13 @@ def test_tokens_are_drawn_as_likely_as_they_are_and_never_where_they_cannot_be()
     assert ends.tolist() == [1, 4]  # what rounds to 0 or to the whole
 
 
-SCALED = ("mdlm", "spindle", "unroll", "alternate", "causal", "glance")  # their targets are all free tokens, …
+SCALED = (  # their targets are all free tokens, …
+    "mdlm", "spindle", "unroll", "alternate", "causal", "glance", "attention_guided", "group_mask", "ernie_gram",
+)  # fmt: skip
 COUNTED = {  # … or others
+    "attention_guided": lambda guided, part: guided.hidden(part, attention_received(guided.encoder, part)).sum(),
+    "group_mask": lambda objective, part: objective.masked(part)[1].sum(),
+    "ernie_gram": lambda objective, part: names(objective, part).sum(),
     "causal": lambda _, part: len(part.ids) - part.layout.rows,
     "glance": lambda objective, part: objective.hidden(part, objective.wrong(part)).sum(),
 }
@@ -62,7 +70,14 @@ OPTIONS = {
     "mae": lambda network: {"mlm_share": 0.5},
     "late_mask": lambda network: {"mlm_share": 0.5},
     "maskless": lambda network: {"one_at_a_time": False},
+    "ernie_gram": lambda network: {"fine": 0.0},
 }
+
+
+def names(objective: ErnieGram, part: Batch) -> torch.Tensor:
+    """The units of which the name is asked."""
+    units = objective.units(part)
+    return objective.hidden(part, units) & units.first
 
 
 @pytest.mark.parametrize("name", sorted(OBJECTIVES))
@@ -71,6 +86,8 @@ def test_no_objective_draws_by_its_batch(name: str) -> None:
     network = examples.encoder()
     objective = OBJECTIVES.find(name)(network, seed=3, **OPTIONS.get(name, lambda network: {})(network)).eval()
     batch = examples.batch((7, 4, 9, 8, 12, 6))
+    if isinstance(objective, ErnieGram):
+        objective.learn(np.unique(batch.ids.numpy())[:8].reshape(4, 2))
     inputs = batch.inputs.index_fill(0, batch.asked, network.mask_id)
     batch = batch._replace(inputs=inputs, draw=torch.arange(6) + 20, step=1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from math import pi
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from besag.conditionals.table import Table
 from besag.errors import BesagError
+from besag.masks import token_schedules
 from besag.masks.law import Statistics
 from besag.noise import Training
 from besag.training.network.batch import Layout
@@ -138,3 +140,13 @@ def test_ragged_and_padded_batches_have_one_loss_and_the_network_learns() -> Non
     padded, ragged = (Spindle(network, counts=counts)(batch).total for network in networks)
     torch.testing.assert_close(padded, ragged, rtol=1e-4, atol=1e-4)
     assert float(examples.gradient(padded, networks[0]).abs().max()) > 1e-3
+
+
+def test_counts_are_kept_beside_the_model(tmp_path: Path) -> None:
+    objective = Spindle(examples.Exact(TABLE), strength=0.2, counts=COUNTS)
+    objective.save_extras(tmp_path)
+    found = token_schedules.kept(tmp_path)
+    assert found is not None
+    assert found.counts[: len(COUNTS)].tolist() == [float(count) for count in COUNTS]
+    assert found.strength == 0.2
+    assert token_schedules.kept(tmp_path / "elsewhere") is None

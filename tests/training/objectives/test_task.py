@@ -44,6 +44,18 @@ def batch(first: int = 7, rows: int = 2) -> Batch:
     )
 
 
+def test_by_itself_the_task_counts_as_its_share_of_the_texts():
+    """UDALM: λ = n / (n + m), n labelled texts beside m passages."""
+    both, one = mixture(rows=6), batch()
+    passages = one.layout.rows
+    share = 6 / (6 + passages)
+    assert both.shares(one) == pytest.approx((1 - share, share))
+    loss, alone = both(one), both.objective(one)
+    torch.testing.assert_close(loss.total, (1 - share) * alone.total + share * 3.0 * loss.logs["task_loss"])
+    empty = one._replace(layout=one.layout._replace(bounds=torch.cat([one.layout.bounds, one.layout.bounds[-1:]])))
+    assert both.shares(empty) == both.shares(one)  # a row that only fills a batch up is no passage
+
+
 def test_the_total_is_the_objective_and_the_weighted_task():
     both, one = mixture(weight=0.25), batch()
     both.encoder.watched = True  # somebody wants to know how each token was predicted

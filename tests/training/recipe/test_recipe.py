@@ -96,7 +96,7 @@ minimal_pairs = ["a.jsonl", "b.tsv"]
         ("[masking]\nper = 'line'", "masking.per = 'line': one of 'token', 'word', 'run' is needed"),
         ("[masking]\nper = 'word'", "with masking.mask = 1 all is shown as the mask"),
         (
-            "[masking]\nlaw = 'attention_guided'\n[run]\ncompile = true",
+            "[objective]\nname = 'attention_guided'\n[run]\ncompile = true",
             "asks where the network attends, which compiled layers do not say",
         ),
         ("[masking]\nlaw = 'unifrom'", "there is no law of masks 'unifrom'. Did you mean 'uniform'?"),

@@ -17,7 +17,7 @@ from tests.training.run.test_checkpoint import small_disk
 import besag
 from besag.conditionals.tilt import load_tilt
 from besag.errors import BesagError
-from besag.training.run import TrainingResult, logs, train, trainer
+from besag.training.run import TrainingResult, logs, train
 from besag.training.run.build import build
 from besag.training.run.checkpoint import Checkpoints
 
@@ -191,6 +191,17 @@ def test_the_tilt_is_that_of_the_last_rate_and_can_be_taken_out(tmp_path: Path) 
     np.testing.assert_allclose(shift[ordinary], tilt.log_pi[ordinary], atol=1e-4)
 
 
+def test_a_rate_may_fall_to_nothing(tmp_path: Path) -> None:
+    """The linear decay of Yang et al. 2023 is 2p → 0: every step still hides something, and π has its limit."""
+    masking = {"law": "frequency", "rate": 0.3, "rate_law": "linear", "end_rate": 0}
+    result = run(tmp_path / "out", {"schedule": {"steps": 3}, "masking": masking})
+    assert all(np.isfinite(row["loss"]) for row in logs.read(tmp_path / "out"))
+    assert result.metrics["rate"] == 0  # at the end; the last step began with a third of the run left
+    tilt = load_tilt(tmp_path / "out" / "model")
+    assert tilt is not None
+    assert np.isfinite(tilt.log_pi).all()
+
+
 def test_a_law_that_is_not_used_tilts_nothing(tmp_path: Path) -> None:
     run(tmp_path / "out", {"schedule": {"steps": 1}, "masking": {"law": "frequency"}, "objective": {"name": "mdlm"}})
     assert load_tilt(tmp_path / "out" / "model") is None
@@ -198,40 +209,17 @@ def test_a_law_that_is_not_used_tilts_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_law_guided_by_attention_is_shown_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainer, "LOOK", 2)
+def test_a_run_guided_by_attention_goes_on_as_it_began(tmp_path: Path) -> None:
     changes: dict[str, Any] = {
-        "masking": {"law": "attention_guided", "options": {"decay": 0.5}},
-        "run": {"accumulate": 2, "checkpoint_every": 2},
-        "schedule": {"steps": 5},
-    }
-
-    def table(name: str) -> np.ndarray:
-        found = Checkpoints(tmp_path / name / "checkpoints").newest()
-        assert found is not None
-        received: np.ndarray = found.read()["law"]["received"].numpy()
-        return received
-
-    looked: list[int] = []
-    look = trainer.attention_received
-    monkeypatch.setattr(trainer, "attention_received", lambda *given: (looked.append(given[1].step), look(*given))[1])
+        "objective": {"name": "attention_guided"}, "run": {"checkpoint_every": 2}, "schedule": {"steps": 4},
+    }  # fmt: skip
     run(tmp_path / "whole", changes)
-    assert looked == [0, 0, 2, 2, 4, 4]  # each batch of every second step
-    moved = table("whole") != 1
-    assert 10 < moved.sum() < 60  # the words of this corpus
-    assert np.ptp(table("whole")[moved]) > 1e-3
-    tilt = load_tilt(tmp_path / "whole" / "model")
-    assert tilt is not None
-    assert np.ptp(tilt.log_pi[moved]) > 1e-3
     asked = iter(range(99))
-    run(tmp_path / "torn", changes, stop=lambda: next(asked) >= 2)  # after three steps
+    run(tmp_path / "torn", changes, stop=lambda: next(asked) >= 1)
     torch.manual_seed(99)
     run(tmp_path / "torn", changes, resume=True)
-    assert np.array_equal(table("torn"), table("whole"))
     one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "torn"))
     assert all(torch.equal(one[name], two[name]) for name in one)
-    with pytest.raises(BesagError, match=r"asks where the network attends.*run\.compile = false"):
-        run(tmp_path / "compiled", {**changes, "run": {"compile": True}})
 
 
 def test_an_encoder_is_called_one(tmp_path: Path) -> None:

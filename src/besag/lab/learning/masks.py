@@ -114,7 +114,8 @@ def masks_of(
     chooser = (LAWS.find(law)() if isinstance(law, str) else law).prepare(_statistics(system))
     hidden = _chosen(chooser, states, count, rate, seed)  # (S, draws, N)
     if not hidden.any(2).all():
-        raise BesagError(f"{quoted(law)} hides nothing in some draws at rate={rate:g}: give a higher rate")
+        why = "it hides given spans, and a system has none" if chooser.spanned else "give a higher rate"
+        raise BesagError(f"{quoted(law)} hides nothing in some draws at rate={rate:g}: {why}")
     weights = 2 ** np.arange(system.places)
     which = hidden @ weights  # (S, draws) the set as a number
     alike = bool((which == which[0]).all())

@@ -7,6 +7,10 @@ The first window is filled whole, place by place: from left to right, or in a ra
 moves on by `stride` tokens; its first window − stride tokens are context by now, and the last ones are filled. The
 special tokens at both ends of the text stand at both ends of every window, so a text may be longer than the model.
 
+With `grid=T` a window is filled as MDLM fills it, by T steps of time of a masked diffusion (log-linear schedule),
+all places that are revealed in one step drawn from one pass, independently of each other (see `ancestral`). A window of
+n hidden places then costs at most min(n, T) passes; times at which nothing is revealed cost none.
+
 With window ≥ n, the length of the text without special tokens, this is the chain rule, the kernel `ordered`, and draws
 from the joint exactly if the conditionals have one. With a shorter window it draws from another law: each place is
 drawn as if the text began where the window begins and ended where it ends, so what has left the window is forgotten,
@@ -31,17 +35,18 @@ from besag.errors import BesagError, quoted
 from besag.noise import Sampling
 from besag.samplers.drawing import Drawing, draw
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, hidden, register
-from besag.samplers.kernels.decoding import most_hidden, refuse_nothing_hidden
+from besag.samplers.kernels.decoding import most_hidden, never_the_mask, refuse_nothing_hidden
+from besag.samplers.kernels.schedules import ENDLESS, checked_grid, reveal_step, schedule
 
 
 @register
 @dataclass(frozen=True)
 class SemiAr(Kernel):
     name = "semi_ar"
-    title = "long text: one hidden place at a time, seen through a window that moves on"
+    title = "long text, place by place or by masked diffusion, seen through a window that moves on"
     formula = "x_i ~ p(x_i | the window of the text around it)"
     law = "the joint, if the conditionals have one and the window holds the whole text; else that of cut contexts"
-    passes = "n for n hidden places, 1 a step, each of a window's length"
+    passes = "n for n hidden places, 1 a step, each of a window's length; at most T a window with grid=T"
     ends = True
     long = True
     cite = ("sahoo2024",)
@@ -49,6 +54,7 @@ class SemiAr(Kernel):
     window: Annotated[int, "tokens that the network sees"] = 64
     stride: Annotated[int | None, "by how many tokens the window moves on; if none, half a window"] = None
     inner: Annotated[Literal["left_to_right", "random"], "order within a window"] = "left_to_right"
+    grid: Annotated[int | None, "steps of time that fill a window by masked diffusion; if none, place by place"] = None
     temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
     top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
     top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
@@ -61,6 +67,10 @@ class SemiAr(Kernel):
                 f"stride={quoted(self.stride)}: a window of {self.window} moves on by 1 to {self.window} tokens, else "
                 "places are passed over"
             )
+        if self.grid is not None:
+            checked_grid(self.grid, ENDLESS)
+            if self.inner != "left_to_right":
+                raise BesagError(f"grid={self.grid} reveals in the order of time: leave inner={self.inner!r} out")
         Drawing(self.temperature, self.top_k, self.top_p)
 
     def check(self, canvas: Canvas) -> None:
@@ -75,6 +85,7 @@ class SemiAr(Kernel):
                 f"window={self.window}: {engine.conditionals.name!r} sees {limit} tokens, {lead + trail} of them "
                 f"special here, so a window has at most {limit - lead - trail}"
             )
+        canvas = canvas if self.grid is None else never_the_mask(canvas, engine.conditionals.width)
         return State(canvas.ids.clone(), canvas, 0)
 
     def steps(self, canvas: Canvas) -> int:
@@ -87,26 +98,27 @@ class SemiAr(Kernel):
         width = min(self.window, length - lead - trail)
         rows = hides.any(1).nonzero()[:, 0]  # (R,) the chains that still have something to draw
         start = self._start(hides[rows].int().argmax(1) - lead, length - lead - trail, width)  # (R,)
-        place = self._next(noise, state.step, rows, hides[rows], lead + start, width)  # (R,)
+        chosen = self._next(noise, state.step, rows, hides[rows], lead + start, width)  # (R, L)
         drawing = Drawing(self.temperature, self.top_k, self.top_p)
-        uniform = noise.asks(Sampling.DRAW, state.step, rows, place)
         ids, log_prob = state.ids.clone(), torch.zeros(chains, dtype=engine.conditionals.dtype)
         for first in sorted({*start.tolist()}):  # chains of one canvas keep step, so this is nearly always one
-            these = (start == first).nonzero()[:, 0]
+            these = rows[start == first]
+            at, place = chosen[start == first].nonzero(as_tuple=True)  # (M,) each
             seen = window(torch.arange(length), lead, trail, first, width).to(ids.device)
             allowed = canvas.allowed
             drawn = draw(
                 engine,
-                state.ids[rows[these].to(ids.device)][:, seen],
-                torch.arange(len(these)),
-                place[these] - first,
-                uniform[these],
+                state.ids[these.to(ids.device)][:, seen],
+                at,
+                place - first,
+                noise.asks(Sampling.DRAW, state.step, these[at], place),
                 drawing=drawing,
                 allowed=allowed if allowed is None or allowed.ndim == 1 else allowed[seen],
-                given=canvas.given_to(rows[these]),
+                given=canvas.given_to(these),
             )
-            ids[rows[these].to(ids.device), place[these].to(ids.device)] = drawn.token
-            log_prob = log_prob.to(drawn.log_prob).index_put((rows[these].to(ids.device),), drawn.log_prob)
+            chain = these[at].to(ids.device)
+            ids[chain, place.to(ids.device)] = drawn.token
+            log_prob = log_prob.to(drawn.log_prob).index_add(0, chain, drawn.log_prob)
         passes = hides.any(1).long()
         return State(ids, canvas, state.step + 1), Info(changes(state.ids, ids), passes, {"log_prob": log_prob})
 
@@ -117,13 +129,17 @@ class SemiAr(Kernel):
         return (turn * stride).clamp(max=body - width)
 
     def _next(self, noise: Noise, step: int, rows: Tensor, hides: Tensor, first: Tensor, width: int) -> Tensor:
-        """(R,) the place that each of these chains draws next."""
-        if self.inner == "left_to_right":
-            return hides.int().argmax(1)
+        """(R, L) the places that each of these chains draws next: one, or with a grid all that share its next time."""
         at = torch.arange(hides.shape[1])
         inside = hides & (at >= first[:, None]) & (at < first[:, None] + width)  # (R, L)
-        turn = (noise.chains(Sampling.WHERE, step)[rows] * inside.sum(1)).long()  # uniform among the hidden ones
-        return (inside & (inside.cumsum(1) - 1 == turn[:, None])).int().argmax(1)
+        if self.grid is not None:
+            uniform = noise.grid(Sampling.TIME, 0, hides.shape[1])[rows]
+            turn = reveal_step(schedule("log_linear"), uniform, self.grid).where(inside, torch.tensor(self.grid + 1))
+            return inside & (turn == turn.amin(1, keepdim=True))
+        which = torch.zeros(len(rows), dtype=torch.long)  # from left to right: the first
+        if self.inner == "random":
+            which = (noise.chains(Sampling.WHERE, step)[rows] * inside.sum(1)).long()  # uniform among the hidden ones
+        return inside & (inside.cumsum(1) - 1 == which[:, None])
 
 
 def ends(engine: Engine, canvas: Canvas) -> tuple[int, int]:

@@ -41,6 +41,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import pi
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import torch
@@ -50,13 +51,15 @@ from besag.checks import number
 from besag.conditionals.contract import Questions
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
-from besag.masks.token_schedules import curvatures
+from besag.masks.token_schedules import Kept, curvatures, kept
 from besag.noise import Sampling
 from besag.reductions import Chunk
 from besag.samplers.drawing import COLDEST, Drawing, allowed_at, answered, law_of, sample
 from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.decoding import hidden_at_first, most_hidden, never_the_mask, refuse_nothing_hidden
 from besag.samplers.kernels.schedules import checked_grid
+
+USUAL = 0.3  # λ as published
 
 
 class Counts(tuple[float, ...]):
@@ -87,8 +90,8 @@ class Spindle(Kernel):
     cite = ("he2023",)
     aliases = ("diffusionbert",)
 
-    counts: Annotated[Sequence[float], "how often each token occurs in the corpus; if none, all alike"] = ()
-    strength: Annotated[float, "λ: how far schedules differ"] = 0.3
+    counts: Annotated[Sequence[float], "how often each token occurs; if none, those kept beside the model"] = ()
+    strength: Annotated[float | None, "λ: how far schedules differ; if none, the model's own, or 0.3"] = None
     grid: Annotated[int, "steps of time"] = 64
     temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
     top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
@@ -96,7 +99,7 @@ class Spindle(Kernel):
 
     def __post_init__(self) -> None:
         checked_grid(self.grid)
-        if not 0 <= self.strength <= 1 / COLDEST:
+        if self.strength is not None and not 0 <= self.strength <= 1 / COLDEST:
             raise BesagError(f"strength={quoted(self.strength)}: λ is at least 0 (0 is ancestral)")
         object.__setattr__(self, "counts", Counts(number(one, "counts") for one in self.counts))
         if self.counts and not (min(self.counts) >= 0 and 0 < sum(self.counts) < torch.inf):
@@ -105,22 +108,31 @@ class Spindle(Kernel):
 
     def check(self, canvas: Canvas) -> None:
         refuse_nothing_hidden(canvas)
-        if not self.counts:
-            raise BesagError(
-                "spindle needs to know how often each token occurs: give counts=, one number for each token"
-            )
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> SpindleState:
         width, device = engine.conditionals.width, canvas.ids.device
-        if len(self.counts) > width:
-            raise BesagError(f"counts of {len(self.counts)} tokens for a network that knows {width}")
+        counts, strength = self._schedules(getattr(engine.conditionals, "folder", None))
+        if len(counts) > width:
+            raise BesagError(f"counts of {len(counts)} tokens for a network that knows {width}")
         known = torch.zeros(width, dtype=torch.float64)
-        known[: len(self.counts)] = torch.tensor(self.counts, dtype=torch.float64)
-        bend = curvatures(known, self.strength).to(device, torch.float32 if device.type == "mps" else torch.float64)
+        known[: len(counts)] = counts
+        bend = curvatures(known, strength).to(device, torch.float32 if device.type == "mps" else torch.float64)
         threshold = noise.grid(Sampling.TIME, 0, canvas.ids.shape[1]) * hidden_at_first(canvas)
         canvas = never_the_mask(canvas, width)
         made = torch.zeros(len(threshold), dtype=torch.long)
         return SpindleState(canvas.ids.clone(), canvas, 0, bend, made, threshold)
+
+    def _schedules(self, folder: Path | None) -> Kept:
+        """Those that are given, or those that the network was trained with."""
+        own = kept(folder)
+        if not self.counts and own is None:
+            raise BesagError(
+                "spindle needs to know how often each token occurs, and no counts lie beside this model, as they do "
+                "beside one trained by the objective 'spindle': give counts=, one number for each token"
+            )
+        counts = torch.tensor(self.counts, dtype=torch.float64) if self.counts or own is None else own.counts
+        usual = USUAL if own is None else own.strength
+        return Kept(counts, usual if self.strength is None else self.strength)
 
     def step(self, engine: Engine, noise: Noise, state: SpindleState) -> tuple[SpindleState, Info]:
         left = state.threshold > 0  # (C, L)

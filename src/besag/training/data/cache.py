@@ -34,7 +34,7 @@ from besag.errors import BesagError, quoted
 from besag.masks.law import Statistics
 from besag.training.data import sources
 from besag.training.data.sources import Document, Which
-from besag.training.data.tokens import dtype_of, tokenised, width
+from besag.training.data.tokens import Tokens, dtype_of, tokenised, width
 from besag.training.recipe import Data
 from besag.vocabulary import Vocabulary
 
@@ -149,8 +149,9 @@ def prepare(
 
     def build(documents: Iterable[Document], place: Path, made_from: dict[str, Any]) -> Cache:
         return build_cache(
-            documents, vocabulary, place, progress=progress, alone=alone, made_from=made_from, processes=processes
-        )
+            documents, vocabulary, place, progress=progress, alone=alone, made_from=made_from, processes=processes,
+            densest=made_from["sources"].get("densest"),
+        )  # fmt: skip
 
     if not split or which == "valid":
         return build(sources.documents(data, which), place, made_from)
@@ -212,12 +213,14 @@ def build_cache(
     *,
     progress: Progress | None = None,
     alone: bool = False,
+    densest: float | None = None,
     made_from: dict[str, Any] | None = None,
     processes: int | None = None,
 ) -> Cache:
     """Tokenise `documents` into `folder`; what is there is replaced when the new cache is whole, not before.
 
-    `alone`: each sentence is tokenised by itself. `made_from` is written down beside the arrays.
+    `alone`: each sentence is tokenised by itself. `densest`: documents of more tokens a character are left out.
+    `made_from` is written down beside the arrays.
     """
     folder = Path(folder)
     partial = folder.parent / f".{folder.name}.partial-{socket.gethostname()}-{os.getpid()}"
@@ -227,7 +230,8 @@ def build_cache(
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
     try:
-        arrays = _write(documents, vocabulary, partial, folder, progress, alone, processes)
+        groups = tokenised(documents, vocabulary, alone=alone, densest=densest, processes=processes)
+        arrays = _write(groups, vocabulary, partial, folder, progress)
         meta = {"format": FORMAT, "arrays": arrays, "made_from": made_from or {}, "alone": alone}
         meta["tokenizer"] = tokenizer_digest(vocabulary)
         with _writing(folder):
@@ -276,19 +280,13 @@ class _Array:
 
 
 def _write(
-    documents: Iterable[Document],
-    vocabulary: Vocabulary,
-    partial: Path,
-    folder: Path,
-    progress: Progress | None,
-    alone: bool,
-    processes: int | None,
+    groups: Iterable[Tokens], vocabulary: Vocabulary, partial: Path, folder: Path, progress: Progress | None
 ) -> dict[str, dict[str, Any]]:
     kinds = {"tokens": dtype_of(vocabulary), "marks": np.dtype(np.uint8), "documents": np.dtype(np.int64)}
     with ExitStack() as files:
         arrays = {name: _Array(files.enter_context(_file(partial / f"{name}.bin")), kinds[name]) for name in NAMES}
         arrays["documents"].add(np.zeros(1, np.int64))
-        for group in tokenised(documents, vocabulary, alone=alone, processes=processes):
+        for group in groups:
             with _writing(folder):
                 arrays["documents"].add(group.documents[1:] + arrays["tokens"].size)
                 arrays["tokens"].add(group.tokens)

@@ -109,6 +109,7 @@ def fingerprint(data: Data, which: Which = "train") -> dict[str, Any]:
         "field": data.field,
         "spans": data.spans,
         "held_out": [which, data.held_out] if not data.valid else None,
+        **({"densest": data.densest} if which == "train" and data.densest is not None else {}),
     }
 
 

@@ -114,7 +114,8 @@ class StreamBatches(IterableDataset[Batch | Parts]):
         pieces = 0  # sentences so far
         while True:
             before = filled
-            for group in tokenised(documents(self.data), self.vocabulary, alone=self._alone, processes=1):
+            read, densest = documents(self.data), self.data.densest
+            for group in tokenised(read, self.vocabulary, alone=self._alone, densest=densest, processes=1):
                 new, count = self._cut(group, pieces)
                 pieces += count
                 waiting = _joined(waiting, new)

@@ -52,8 +52,13 @@ def dtype_of(vocabulary: Vocabulary) -> np.dtype[Any]:
     return np.dtype(np.uint16 if width(vocabulary) <= 1 << 16 else np.uint32)
 
 
-def tokenise(documents: list[Document], vocabulary: Vocabulary, *, alone: bool = False) -> Tokens:
-    """All these documents; one without a single token is left out. `alone`: sentence by sentence."""
+def tokenise(
+    documents: list[Document], vocabulary: Vocabulary, *, alone: bool = False, densest: float | None = None
+) -> Tokens:
+    """All these documents; one without a single token is left out. `alone`: sentence by sentence.
+
+    `densest`: a document with more tokens than this share of its characters is left out, too.
+    """
     base = np.cumsum([0, *(len(document.text) + 1 for document in documents)])  # as if written under one another
     texts: list[str] = []
     first: list[int] = []  # (P,) where each piece begins
@@ -96,11 +101,19 @@ def tokenise(documents: list[Document], vocabulary: Vocabulary, *, alone: bool =
         marks[inside] |= IN_SPAN
         marks[inside & (_changes(which) | np.append(True, ~inside[:-1])[: len(ids)])] |= SPAN
     counts = np.bincount(document_of, minlength=len(documents))
+    if densest is not None:
+        kept = counts <= densest * np.array([len(document.text) for document in documents])  # (D,)
+        ids, marks, counts = ids[kept[document_of]], marks[kept[document_of]], counts[kept]
     return Tokens(ids, marks, np.append(0, np.cumsum(counts[counts > 0])).astype(np.int64))
 
 
 def tokenised(
-    documents: Iterable[Document], vocabulary: Vocabulary, *, alone: bool = False, processes: int | None = None
+    documents: Iterable[Document],
+    vocabulary: Vocabulary,
+    *,
+    alone: bool = False,
+    densest: float | None = None,
+    processes: int | None = None,
 ) -> Iterator[Tokens]:
     """The documents in groups, in order; `processes` work on them (if not given, one a core), once there are many."""
     groups = _grouped(documents)
@@ -108,11 +121,12 @@ def tokenised(
     processes = cores() if processes is None else processes
     if processes <= 1 or len(few) < ALONE:
         for group in chain(few, groups):
-            yield tokenise(group, vocabulary, alone=alone)
+            yield tokenise(group, vocabulary, alone=alone, densest=densest)
         return
+    given = {"vocabulary": vocabulary, "alone": alone, "densest": densest}
     method = "fork" if sys.platform == "linux" else None  # needs no guarded main module; touches no device
     with ProcessPoolExecutor(
-        processes, multiprocessing.get_context(method), initializer=_begin, initargs=(vocabulary, alone, os.getpid())
+        processes, multiprocessing.get_context(method), initializer=_begin, initargs=(given, os.getpid())
     ) as pool:
         waiting: deque[Future[Tokens]] = deque()
         try:
@@ -139,10 +153,10 @@ def cores() -> int:
 _mine: dict[str, Any] = {}  # what a process that tokenises was given when it began
 
 
-def _begin(vocabulary: Vocabulary, alone: bool, parent: int) -> None:
+def _begin(given: dict[str, Any], parent: int) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # each process is one thread
     turn_deaf()
-    _mine.update(vocabulary=vocabulary, alone=alone)
+    _mine.update(given)
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -153,7 +167,7 @@ def _begin(vocabulary: Vocabulary, alone: bool, parent: int) -> None:
 
 
 def _work(group: list[Document]) -> Tokens:
-    return tokenise(group, _mine["vocabulary"], alone=_mine["alone"])
+    return tokenise(group, **_mine)
 
 
 def _grouped(documents: Iterable[Document]) -> Iterator[list[Document]]:

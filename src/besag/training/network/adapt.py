@@ -1,8 +1,8 @@
 """Training a few weights in place of all: BitFit and LoRA.
 
-BitFit (Ben Zaken et al. 2022) trains biases and normalisations. LoRA (Hu et al. 2022) adds to each chosen matrix W a
-product of two thin ones, W + (alpha / rank)·B·A, B = 0 at the start, and trains A and B alone. `finish` adds the
-product into W, so that what is saved is an ordinary model of its family.
+BitFit (Ben Zaken et al. 2022) trains bias terms, those of normalisations with them, and no gain. LoRA (Hu et al. 2022)
+adds to each chosen matrix W a product of two thin ones, W + (alpha / rank)·B·A, B = 0 at the start, and trains A and B
+alone. `finish` adds the product into W, so that what is saved is an ordinary model of its family.
 
     model = adapt(model, recipe.adapt)     # then make the optimiser, of what requires a gradient
     … train …
@@ -20,8 +20,6 @@ from torch import nn
 
 from besag.errors import BesagError, nearest, require
 from besag.training import recipe
-
-NORM = "norm"  # in the class name of every normalisation: LayerNorm, RMSNorm …
 
 
 def adapt(model: Any, how: recipe.Adapt) -> Any:
@@ -60,9 +58,6 @@ def _bitfit(model: Any) -> Any:
             f"adapt.method = 'bitfit' trains biases, and the layers of {type(model).__name__} have none: use 'lora', "
             "or a family with biases (bert, roberta, …)"
         )
-    for module in model.modules():
-        if NORM in type(module).__name__.lower():
-            wanted |= {id(parameter) for parameter in module.parameters(recurse=False)}
     for parameter in model.parameters():
         parameter.requires_grad_(id(parameter) in wanted)
     return model

@@ -23,7 +23,7 @@ from besag.conditionals import families, loading, weights
 from besag.conditionals.configuration import read_config
 from besag.conditionals.network import places
 from besag.errors import BesagError, nearest, quoted
-from besag.training.network import decoders, vocabularies
+from besag.training.network import causal_start, decoders, vocabularies
 from besag.training.network.batch import Layout
 from besag.training.network.encoder import Encoder
 from besag.training.recipe import SIZES, Recipe
@@ -32,6 +32,7 @@ from besag.vocabulary import Vocabulary
 MULTIPLE = "pad_to_multiple_of"  # in [model.config]: rows of the table of tokens, rounded up
 TRIAL = (5, 9, 3)  # lengths of the sequences on which a network is tried
 SPECIAL = ("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
+PADDED = 256  # rows of a table of tokens that may stand for nothing: it was rounded up
 ROOM = 8  # places beyond max_length in a new network: some families number their places from 2 on
 
 
@@ -56,8 +57,10 @@ def network(recipe: Recipe, vocabulary: Vocabulary) -> Any:
     with saved.quiet(), seeded(recipe.run.seed):
         model = _new(recipe, vocabulary) if recipe.model.start is None else _started(recipe)
         model = decoders.turned(model, recipe.model.decoder)
-        if recipe.model.start is not None and recipe.model.decoder == "none":
-            model = _with_vocabulary(model, recipe, vocabulary)
+        if recipe.model.vocabulary != "as-is":
+            start = str(recipe.model.start)
+            own = loading.read_vocabulary(found(start), start)
+            model = vocabularies.give(model, own, vocabulary, extended=recipe.model.vocabulary == "extended")
         if vocabulary.size > len(model.get_input_embeddings().weight) and vocabulary.mask_id == vocabulary.size - 1:
             model.resize_token_embeddings(vocabulary.size)  # a mask token was added to the tokenizer
     rows = model.get_input_embeddings().weight.shape[0]
@@ -65,6 +68,9 @@ def network(recipe: Recipe, vocabulary: Vocabulary) -> Any:
         raise BesagError(
             f"the tokenizer has {vocabulary.size} tokens and the network {rows}: they do not belong together"
         )
+    others = recipe.model.start is not None and recipe.tokenizer.path not in (None, recipe.model.start)
+    if others and recipe.model.vocabulary == "as-is":
+        refuse_unrelated(str(recipe.model.start), str(recipe.tokenizer.path), vocabulary, rows)
     room = places(model)
     if room is not None and recipe.data.max_length > room:
         raise BesagError(
@@ -72,6 +78,25 @@ def network(recipe: Recipe, vocabulary: Vocabulary) -> Any:
             "shorten the one, or give a new network more of the other"
         )
     return model
+
+
+def refuse_unrelated(start: str, path: str, vocabulary: Vocabulary, rows: int) -> None:
+    """Row i of a trained table is what the network knows of token i: a tokenizer that calls i something else would ask
+    another token's row. Where no tokenizer lies beside the weights, only the number of rows can tell."""
+    folder = saved.find_folder(found(start), None)
+    called = f"tokenizer.path = {quoted(path)} is not the tokenizer of model.start = {quoted(start)}"
+    right = (
+        "leave tokenizer.path out, name one with the same tokens, give the network another vocabulary "
+        "(model.vocabulary), or train a new one"
+    )
+    if not saved.has_any(folder, saved.TOKENIZER_FILES):
+        if rows - vocabulary.size >= PADDED:
+            raise BesagError(f"{called}: it has {vocabulary.size} tokens and the network {rows}; {right}")
+        return
+    own = loading.read_vocabulary(folder, start)
+    for id in range(min(own.size, vocabulary.size)):
+        if (theirs := vocabulary.token(id)) != (token := own.token(id)):
+            raise BesagError(f"{called}: token {id} is {quoted(theirs)} there and {quoted(token)} here; {right}")
 
 
 def check_shape(recipe: Recipe) -> Any:
@@ -96,6 +121,9 @@ def _started(recipe: Recipe) -> Any:
     config = read_config(folder, name)
     kind = saved.architecture(config)
     plain = recipe.model.decoder == "none"
+    if plain and kind.kind == "causal":
+        config = causal_start.twin(config, name)
+        kind = saved.architecture(config)
     if kind.kind not in (("masked",) if plain else ("masked decoder", "causal decoder")):
         what = "masked language model" if plain else f"encoder-decoder, and model.decoder = {recipe.model.decoder!r}"
         raise BesagError(f"model.start = {name!r} ({kind.name}) is no {what}")
@@ -105,23 +133,6 @@ def _started(recipe: Recipe) -> Any:
     for key, value in recipe.model.config.items():
         setattr(config, key, value)
     return loading.read_network(stored, config, kind.kind, name, torch.float32, whole=not recipe.model.config)
-
-
-def _with_vocabulary(model: Any, recipe: Recipe, vocabulary: Vocabulary) -> Any:
-    """The network that was started from, for the tokenizer that the recipe names, if that is another."""
-    start, path, how = str(recipe.model.start), recipe.tokenizer.path, recipe.model.vocabulary
-    if path is None:
-        return model
-    try:
-        old = loading.read_vocabulary(found(start), start)
-    except BesagError:
-        if how != "as-is":
-            raise
-        return model  # a folder of weights alone: whoever names a tokenizer for it knows which
-    if how == "as-is":
-        vocabularies.refuse_unrelated(old, vocabulary, start, path)
-        return model
-    return vocabularies.give(model, old, vocabulary, extended=how == "extended")
 
 
 def _new(recipe: Recipe, vocabulary: Vocabulary) -> Any:

@@ -1,8 +1,8 @@
-"""How much attention each token of a batch receives, for the law that hides what is attended to.
+"""How much attention each token of a batch receives, place by place.
 
-Fast attention never forms the probabilities, so a few sequences are read once more, eagerly and without gradients.
-Special tokens collect attention that means nothing (they are where heads look that have nothing to look at), and are
-left out of the answer. Compiled layers are not run: compile and this do not go together.
+Fast attention never forms the probabilities, so the sequences are read once more, eagerly, padded and without
+gradients. Special tokens collect attention that means nothing (they are where heads look that have nothing to look at);
+whoever chooses by attention leaves them out. Compiled layers are not run: compile and this do not go together.
 """
 
 from __future__ import annotations
@@ -11,28 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
+from torch import Tensor
 
 from besag.errors import BesagError
 from besag.training.network.batch import Batch
-from besag.training.network.encoder import Encoder
+from besag.training.network.encoder import Encoder, padded
 
 
-def attention_received(encoder: Encoder, batch: Batch, sequences: int = 8) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) ids and (n,) attention received of the free tokens of the first few sequences, mean over layers and heads.
-
-    What each token receives is a mean over the places of its sequence, times their number: 1 is an equal share.
-    """
-    layout = batch.layout
-    rows = min(sequences, layout.rows)
-    last = int(layout.bounds[rows])
-    row, column = layout.row[:last], layout.column[:last]
-    length = int(column.max()) + 1 if last else 1
-    table = batch.ids.new_full((rows, length), encoder.pad_id)
-    table[row, column] = batch.ids[:last]
-    real = torch.zeros((rows, length), dtype=torch.bool, device=table.device)
-    real[row, column] = True
+def attention_received(encoder: Encoder, batch: Batch) -> Tensor:  # (T,) float32
+    """What each token receives from the places of its sequence, a mean over layers and heads; 1 is an equal share."""
+    table, real = padded(batch.ids, batch.layout, encoder.pad_id)  # (R, L)
     training = encoder.model.training
     encoder.model.eval()
     try:
@@ -42,11 +31,12 @@ def attention_received(encoder: Encoder, batch: Batch, sequences: int = 8) -> tu
         encoder.model.train(training)
     attentions = getattr(answer, "attentions", None)
     if not attentions or any(one is None for one in attentions):
-        raise BesagError(f"{type(encoder.model).__name__} does not say where it attends, so no law can be guided by it")
-    total = torch.stack([one.float().mean(1) for one in attentions]).mean(0)  # (R, L, L)
-    seen = (total * real[:, :, None]).sum(1)[row, column]  # by the real places of its sequence
-    free = batch.free[:last]
-    return batch.ids[:last][free].cpu().numpy(), seen[free].double().cpu().numpy()
+        raise BesagError(
+            f"{type(encoder.model).__name__} does not say where it attends, so nothing can be guided by it"
+        )
+    total = sum(one.float().mean(1) for one in attentions) / len(attentions)  # (R, L, L)
+    seen: Tensor = (total * real[:, :, None]).sum(1)  # (R, L) by the real places of its sequence
+    return seen[batch.layout.row, batch.layout.column]
 
 
 @contextmanager

@@ -34,19 +34,6 @@ def unlike(old: Vocabulary, new: Vocabulary) -> tuple[int, str, str] | None:
     return None
 
 
-def refuse_unrelated(old: Vocabulary, new: Vocabulary, start: str, path: str) -> None:
-    """A tokenizer whose tokens are others than those a network was trained with, of whatever size."""
-    table = {number: token for token, number in old.tokenizer.get_vocab().items()}
-    for token, number in sorted(new.tokenizer.get_vocab().items(), key=lambda item: item[1]):
-        if table.get(number) != token:
-            there = f"is {quoted(table[number])}" if number in table else "is none"
-            raise BesagError(
-                f"tokenizer.path = {path!r} is not the tokenizer of model.start = {start!r}: its token {number} is "
-                f"{quoted(token)}, which there {there}. Leave it out, or say model.vocabulary = 'extended' (all old "
-                "tokens stay) or 'exchanged'"
-            )
-
-
 def pieces(old: Vocabulary, new: Vocabulary) -> list[list[int]]:
     """For each id of the new vocabulary, the old tokens whose mean it begins with; [] where there are none."""
     known, found = old.tokenizer.get_vocab(), [list[int]() for _ in range(width(new))]

@@ -27,7 +27,7 @@ from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, pre
 class Alternate(Objective):
     name = "alternate"
     title = "causal and masked language modelling by turns (AntLM)"
-    cite = ("yu2024",)
+    cite = ("yu2024", "gisserot2025")
 
     def __init__(
         self,

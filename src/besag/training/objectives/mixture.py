@@ -36,10 +36,15 @@ class Mixture(Objective):
     def purpose(self) -> str:
         return self.objective.purpose
 
+    def shares(self, batch: Batch) -> tuple[float, float]:
+        """What the objective and the other count."""
+        return 1.0, self.weight
+
     def added(self, loss: Loss, batch: Batch, mean: Tensor, logs: dict[str, Tensor]) -> Loss:
         """The objective's loss of a batch, with the other's mean, and what both tell."""
+        own, beside = self.shares(batch)
         return loss._replace(
-            total=loss.total + self.weight * batch.weight.sum() * mean,
+            total=own * loss.total + beside * batch.weight.sum() * mean,
             logs={**loss.logs, **{name: value.detach() for name, value in logs.items()}},
         )
 

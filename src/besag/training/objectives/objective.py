@@ -40,6 +40,7 @@ class Objective(Named, nn.Module, ABC):
     masks: ClassVar[bool] = True  # does it learn from the law's masks? If not, it makes its own corruption
     least_hidden: ClassVar[int] = 1  # places of a passage, for it to be more than `mlm`
     translates: ClassVar[bool] = False  # can it be asked of a decoder beside a source, with smoothed labels?
+    attends: ClassVar[bool] = False  # does it ask where the network looks, which compiled layers do not say?
     mask_shown: ClassVar[bool] = False  # is it more than `mlm` only where the mask itself is shown?
 
     def __init__(self, encoder: Encoder, *, seed: int = 0) -> None:

@@ -20,13 +20,15 @@ added here, μ_v ∝ exp(logit_v) · (1 − α_v(t)), and not learned: with one 
 plain conditionals, and scores need no correction. (With several hidden places what is learned still carries the factors
 of the *other* ones.)
 
-`masks` is False, as for `mdlm`. Needs the counts of tokens: the option `counts`, or `prepare(statistics)`.
+`masks` is False, as for `mdlm`. Needs the counts of tokens: the option `counts`, or `prepare(statistics)`. They are
+kept beside the finished network, where the kernel `spindle` finds them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import pi
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -35,6 +37,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from besag.errors import BesagError
+from besag.masks import token_schedules
 from besag.masks.law import Statistics
 from besag.masks.token_schedules import curvatures
 from besag.noise import Training
@@ -69,7 +72,7 @@ class Spindle(Objective):
         if strength < 0:
             raise BesagError(f"strength={strength!r}: λ is at least 0 (0 is mdlm)")
         self.strength, self.floor = strength, checked_floor(floor)
-        self.prepared = False
+        self.counts: Tensor | None = None  # (V,)
         self.register_buffer("bend", torch.zeros(encoder.width))
         if counts is not None:
             self._learn(torch.as_tensor(counts))
@@ -86,10 +89,15 @@ class Spindle(Objective):
         if not float(known.sum()) > 0:
             raise BesagError("the counts are all zero, so no token says more than another")
         self.bend.copy_(curvatures(known, self.strength))
-        self.prepared = True
+        self.counts = known
+
+    def save_extras(self, folder: str | Path) -> None:
+        """Counts and λ, beside the finished model: whoever samples must know its schedules."""
+        assert self.counts is not None
+        token_schedules.save(folder, self.counts, self.strength)
 
     def forward(self, batch: Batch) -> Loss:
-        if not self.prepared:
+        if self.counts is None:
             raise BesagError("spindle needs to know how often each token occurs: give counts=, or prepare(statistics)")
         row = batch.layout.row
         time = self.floor + (1 - self.floor) * draws.spread(self.seed, Training.SPINDLE_TIME, batch.draw)  # (R,)

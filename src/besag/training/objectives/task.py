@@ -1,10 +1,14 @@
 """A task beside the language model (UDALM, Karouzos et al. 2021): labelled texts keep a network useful while it adapts.
 
-    total = objective + weight · cross-entropy of the labels
+    total = λ · cross-entropy of the labels + (1 − λ) · objective,     λ = n / (n + m)
+
+n labelled texts stand beside the m passages of a batch. With a `weight` of one's own it is
+objective + weight · cross-entropy.
 
 The labels are predicted by a linear head on the mean of a text's hidden states. Each batch brings its own few labelled
 texts, drawn with replacement by a noise that only the batch's first draw counter decides, so that neither processes nor
-accumulation change them.
+accumulation change them. As published, the head reads the first token's state; here it reads the mean, since not every
+tokenizer puts a special token first.
 
 A run wraps its objective in it (`TaskMixture(objective, Examples.read(path), vocabulary, …)`), trains the whole, and
 calls `save_extras(folder)` beside the finished model: task_head.safetensors and labels.json.
@@ -79,13 +83,13 @@ class TaskMixture(Mixture):
         examples: Examples,
         vocabulary: Vocabulary,
         *,
-        weight: float = 0.5,
+        weight: float | None = None,  # of the task beside the whole objective; None: both share, as UDALM says
         rows: int = 32,  # labelled texts beside each batch
         max_length: int = 128,  # tokens of one, special tokens counted; what is longer is cut
         seed: int = 0,
     ) -> None:
-        super().__init__(objective, weight=weight, seed=seed)
-        self.rows, self.names = rows, examples.names
+        super().__init__(objective, weight=0.0 if weight is None else weight, seed=seed)
+        self.by_texts, self.rows, self.names = weight is None, rows, examples.names
         encoded = [_cut(one.ids, one.special, max_length) for one in vocabulary.encode(list(examples.texts))]
         for text, (_, special) in zip(examples.texts, encoded, strict=True):
             if special.all():
@@ -108,6 +112,13 @@ class TaskMixture(Mixture):
         task = F.cross_entropy(logits.float(), labels)
         accuracy = (logits.argmax(-1) == labels).float().mean()
         return self.added(loss, batch, task, {"task_loss": task, "task_accuracy": accuracy})
+
+    def shares(self, batch: Batch) -> tuple[float, float]:
+        if not self.by_texts:
+            return super().shares(batch)
+        passages = int((torch.bincount(batch.layout.row[batch.free]) > 0).sum())  # what only fills a batch up is none
+        task = self.rows / (self.rows + passages)
+        return 1.0 - task, task
 
     def examples_beside(self, batch: Batch) -> Tensor:
         """(rows,) which labelled texts stand beside a batch."""

@@ -39,6 +39,7 @@ class Data:
     spans: str | None = None  # field with [[start, end], …] in characters: entities or errors, for laws that want them
     dataset: str | None = None  # a name for `datasets.load_dataset`, with `split`
     split: str = "train"  # of that dataset
+    densest: float | None = None  # leave out training documents with more tokens than this share of their characters
     cache: str | None = None  # folder of tokenised data; if not given, OUTPUT/cache
     unit: Literal["segments", "sentences", "documents", "windows"] = "segments"  # one sequence
     max_length: int = 128  # tokens of one sequence, special tokens counted
@@ -143,12 +144,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Adapt:
-    method: Literal["none", "bitfit", "lora"] = "none"  # train everything; biases and norms; low-rank additions
+    method: Literal["none", "bitfit", "lora"] = "none"  # train everything; bias terms alone; low-rank additions
     rank: int = 8  # lora
     alpha: float = 16.0  # lora: the addition is scaled by alpha / rank
     targets: tuple[str, ...] = ()  # lora: names of modules; none: every linear layer of the body
     task: str | None = None  # mixed task + MLM loss (UDALM): a TSV or JSONL file with `text` and `label`
-    task_weight: float = 0.5  # of the task's loss beside the objective's
+    task_weight: float | None = None  # of the task beside the objective; if not given, n / (n + m), as UDALM says
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,9 @@ EVERY, FROM_ZERO = Bounds(1, 10**9), Bounds(0, 10**9)
 # Where a number must lie. Beyond the upper ends nothing could be run: what is larger is a slip of the pen, and would
 # be found out by a machine that runs out of memory, or never ends.
 BOUNDS = {
-    "data.held_out": BELOW_ONE, "data.max_length": Bounds(4, 2**20), "data.batch_tokens": Bounds(4, 2**28),
-    "tokenizer.size": Bounds(16, 2**22),
-    "masking.rate": SOME_SHARE, "masking.end_rate": SOME_SHARE, "masking.hold": BELOW_ONE, "masking.mask": SHARE,
+    "data.held_out": BELOW_ONE, "data.densest": FACTOR, "data.max_length": Bounds(4, 2**20),
+    "data.batch_tokens": Bounds(4, 2**28), "tokenizer.size": Bounds(16, 2**22),
+    "masking.rate": SOME_SHARE, "masking.end_rate": SHARE, "masking.hold": BELOW_ONE, "masking.mask": SHARE,
     "masking.random": SHARE, "masking.keep": SHARE, "masking.predict": SOME_SHARE, "masking.copies": Bounds(1, 1000),
     "objective.smoothing": BELOW_ONE, "objective.length": WEIGHT,
     "optimizer.lr": FACTOR, "optimizer.matrix_lr": FACTOR, "optimizer.weight_decay": WEIGHT,
@@ -182,11 +182,6 @@ def _check_law(recipe: Recipe) -> None:
         raise BesagError(
             f"masking.law = {name!r} is about spans that are given with the text: name their field in data.spans"
         )
-    if recipe.run.compile and hasattr(kind, "observe_attention"):
-        raise BesagError(
-            f"masking.law = {name!r} asks where the network attends, which compiled layers do not say: set "
-            "run.compile = false, or choose another law"
-        )
 
 
 def objective_options(name: str) -> list[str]:
@@ -210,6 +205,11 @@ def _check_objective(recipe: Recipe) -> None:
             f"{name!r} hides tokens in its own way: set masking.copies = 1"
         )
     _refuse_in_vain(recipe)
+    if recipe.run.compile and OBJECTIVES.find(name).attends:
+        raise BesagError(
+            f"the objective {name!r} asks where the network attends, which compiled layers do not say: set "
+            "run.compile = false"
+        )
     for option in options:
         if option not in own:
             takes = f"it takes {', '.join(own)}" if own else "it takes no options"

@@ -28,7 +28,7 @@ from besag.training.data.cache import Cache
 from besag.training.data.loader import BatchDataset, Clock, StreamBatches, Template, indices, make_loader
 from besag.training.data.pair_batches import PairBatches, PairPlan
 from besag.training.data.parallel import Parallel
-from besag.training.network import adapt, networks
+from besag.training.network import adapt, causal_start, networks
 from besag.training.network.decoders import with_mask
 from besag.training.network.encoder import Encoder
 from besag.training.network.translator import Translator
@@ -184,7 +184,13 @@ def _vocabulary(recipe: Recipe, ranks: Ranks, resume: bool) -> Vocabulary:
     name = recipe.tokenizer.path or recipe.model.start
     if name is not None:
         vocabulary = loading.read_vocabulary(networks.found(name), name)
-        return vocabulary if recipe.model.decoder == "none" else with_mask(vocabulary)
+        if recipe.model.decoder != "none":
+            return with_mask(vocabulary)
+        start = recipe.model.start
+        lacks = start is not None and (vocabulary.mask_id is None or vocabulary.pad_id is None)
+        if lacks and causal_start.is_causal(str(networks.found(str(start))), str(start)):
+            return causal_start.with_mask(vocabulary)
+        return vocabulary
     folder = Path(recipe.run.output) / TOKENIZER
     ranks.made_once(lambda: _train_tokenizer(recipe, folder, resume))
     return loading.read_vocabulary(folder, str(folder))

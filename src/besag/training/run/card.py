@@ -191,7 +191,7 @@ def _model(recipe: Recipe, facts: Facts) -> Iterator[str]:
     if adapt.method == "lora":
         yield f"adapted by LoRA of rank {adapt.rank}, alpha {adapt.alpha:g}, added into the weights at the end"
     elif adapt.method == "bitfit":
-        yield "adapted by BitFit: only biases and normalisations were trained"
+        yield "adapted by BitFit: only bias terms were trained"
     if facts.trained is not None and facts.trained != facts.parameters:
         yield f"{facts.trained:,} parameters were trained"
     size = f" of {facts.vocabulary:,} tokens" if facts.vocabulary is not None else ""
@@ -215,7 +215,8 @@ def _masking(recipe: Recipe, facts: Facts) -> Iterator[str]:
     yield f"objective: `{recipe.objective.name}`{own}"
     if recipe.adapt.task:
         weight = recipe.adapt.task_weight
-        yield f"mixed with a classification task, weight {weight:g}; its head is in `task_head.safetensors`"
+        counts = "by its share of the texts" if weight is None else f"weight {weight:g}"
+        yield f"mixed with a classification task, {counts}; its head is in `task_head.safetensors`"
 
 
 def _law(recipe: Recipe, facts: Facts) -> Iterator[str]:

@@ -15,6 +15,7 @@ from besag.conditionals import checkpoint as saved
 from besag.conditionals import tilt
 from besag.errors import BesagError
 from besag.files.folders import whole_folder
+from besag.masks.rates import LEAST
 from besag.training.data.cache import Cache, tokenizer_digest
 from besag.training.network import adapt
 from besag.training.run import card, rounding
@@ -67,6 +68,7 @@ def _write(
         save_whole(built.vocabulary.tokenizer, draft)
     objective: Any = built.objective
     rate = min(1.0, built.mean_rate(progress.share) * built.recipe.masking.copies)  # over all copies of a passage
+    rate = max(rate, LEAST)  # at a rate that falls to 0 nothing is hidden, and π is its limit
     law = built.masking.law
     log_pi = law.tilt(rate) if objective.masks else None
     if log_pi is not None:

@@ -6,6 +6,7 @@ Knows the order of things and the files; everything that computes is elsewhere.
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -295,6 +296,7 @@ def _joined(recipe: Recipe) -> Iterator[torch.device]:
     finally:
         if dist.is_available() and dist.is_initialized() and not joined_before:
             dist.destroy_process_group()
+            gc.collect()  # the wrapped model lies in a cycle and holds the group; its threads abort an ending Python
 
 
 @contextmanager

@@ -23,11 +23,9 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from besag.errors import BesagError
-from besag.masks.attention_guided import AttentionGuided
 from besag.masks.law import Adaptive
 from besag.training import optimizers
 from besag.training.network.batch import Batch
-from besag.training.network.received import attention_received
 from besag.training.objectives.objective import Predicted
 from besag.training.recipe import Recipe
 from besag.training.run.averaging import Averaging
@@ -42,7 +40,6 @@ Trainer: Any = transformers.Trainer  # what is overridden here has other types t
 Callback: Any = transformers.TrainerCallback
 
 AHEAD = 4  # steps that the host may be ahead of a GPU, where time is what counts
-LOOK = 20  # steps from one look at attention to the next, where the law of masks is guided by it; the first one counts
 
 
 @dataclass
@@ -104,13 +101,10 @@ class Loop(Trainer):  # type: ignore[misc]
             self.averaging.restore(self._start["averaging"])
         self.timer = Timer(self.progress.seconds)
         self.adaptive = built.masking.law if isinstance(built.masking.law, Adaptive) else None
-        law: object = built.masking.law
-        self.guided: AttentionGuided | None = law if isinstance(law, AttentionGuided) else None
-        built.encoder.watched = self.adaptive is not None and self.guided is None
+        built.encoder.watched = self.adaptive is not None
         self.stopped = self.exhausted = False
         self._settling = 0  # steps whose length says nothing, for layers may be compiled in them
         self._fared: list[tuple[Predicted, Tensor]] = []
-        self._read: list[Batch] = []  # of this step, where attention is looked at after it
         self._events: deque[Any] = deque()
         self._weights = [weight for weight in built.objective.parameters() if weight.requires_grad]
         self._logged = (self.progress.tokens, self.progress.seconds)
@@ -135,8 +129,6 @@ class Loop(Trainer):  # type: ignore[misc]
             return [], 0.0
         if self.adaptive is not None:
             batches = [self.built.batches.mask(batch) for batch in batches]
-        if self.guided is not None and self.progress.step % LOOK == 0:
-            self._read = batches
         if self.progress.kind == "minutes":
             self._wait_for_device()
         self._settle()
@@ -213,8 +205,6 @@ class Loop(Trainer):  # type: ignore[misc]
             self.averaging.update(self.progress.step)
         if self.adaptive is not None:
             self._observe(self.adaptive)
-        if self.guided is not None:
-            self._look(self.guided)
         self.hooks.advance()
 
     def _observe(self, law: Adaptive) -> None:
@@ -225,18 +215,6 @@ class Loop(Trainer):  # type: ignore[misc]
         if parts:
             ids, losses, correct = (np.concatenate(column) for column in zip(*parts, strict=True))
             law.observe(ids, losses, correct)
-
-    def _look(self, law: AttentionGuided) -> None:
-        """Every so many steps, show the law how much attention the tokens of the step's batches now receive."""
-        batches, self._read = self._read, []
-        if not batches:
-            return
-        encoder, device = self.built.encoder, self.args.device
-        with self.built.autocast():
-            here = [attention_received(encoder, batch.to(device)) for batch in batches]
-        parts = [part for batch in zip(*self.ranks.gather(here), strict=True) for part in batch]
-        ids, received = (np.concatenate(column) for column in zip(*parts, strict=True))
-        law.observe_attention(ids, received)
 
     # ---- beginning and going on
 

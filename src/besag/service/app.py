@@ -1,0 +1,169 @@
+"""The application: who may come in, how much a body may hold, which status an error has, and what is logged.
+
+| status | why |
+|---|---|
+| 400, 422 | what was asked makes no sense; the message says what would |
+| 401 | no key, or a wrong one, on any route |
+| 404 | no such model or route |
+| 408 | a body that does not come |
+| 413 | a body, or a request, larger than could ever be taken |
+| 429 | the queue is full: `Retry-After` says for how long |
+| 500 | a fault of the server, or a model that answers with NaN |
+| 503 | the server is shutting down |
+| 504 | the deadline has passed |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse
+from starlette.exceptions import HTTPException
+
+import besag
+from besag.admission import Busy, Late, Stopped, TooLarge
+from besag.batches import NotFinite
+from besag.errors import BesagError
+from besag.explorer import routes as explorer
+from besag.service import native, openai
+from besag.service.desk import Desk, log
+from besag.service.shelf import UnknownModel
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+STATUS: tuple[tuple[type[BesagError], int], ...] = (
+    (Busy, 429), (TooLarge, 413), (Late, 504), (Stopped, 503), (UnknownModel, 404), (NotFinite, 500), (BesagError, 400),
+)  # fmt: skip
+
+AS_JSON = "the body is a JSON object, sent with Content-Type: application/json"
+READING = 30.0  # seconds between two parts of a body
+
+
+def create(desk: Desk) -> FastAPI:
+    app = FastAPI(title="besag", version=besag.__version__, description="Masked language models as language models.")
+    app.include_router(native.routes(desk))
+    app.include_router(openai.routes(desk))
+    app.include_router(explorer.routes(desk))
+
+    @app.get("/health", tags=["running"])
+    async def health(request: Request) -> JSONResponse:
+        """A question through the network of the first model: healthy is what answers it with numbers."""
+        began = time.perf_counter()
+        await desk.answer(request, desk.shelf.default, 0, openai.one_forward)
+        return JSONResponse({"status": "ok", "seconds": round(time.perf_counter() - began, 4)})
+
+    @app.get("/metrics", tags=["running"])
+    async def metrics() -> PlainTextResponse:
+        """For Prometheus."""
+        return PlainTextResponse(desk.metrics.text(desk.gauges()), media_type="text/plain; version=0.0.4")
+
+    @app.exception_handler(BesagError)
+    async def refused(_: Request, error: BesagError) -> JSONResponse:
+        status = next(status for kind, status in STATUS if isinstance(error, kind))
+        return told(status, str(error), type(error).__name__, retry=getattr(error, "retry_after", None))
+
+    @app.exception_handler(RequestValidationError)
+    async def misshapen(_: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part != "body")
+        what = f"{where}: {first['msg']}" if where else f"{first['msg']}: {AS_JSON}"
+        return told(422, what, "BadRequest")
+
+    @app.exception_handler(HTTPException)
+    async def elsewhere(_: Request, error: HTTPException) -> JSONResponse:
+        return told(error.status_code, str(error.detail), "HTTPException", headers=error.headers)
+
+    app.add_middleware(Door, desk=desk)
+    return app
+
+
+def told(status: int, message: str, kind: str, retry: int | None = None, headers: Any = None) -> JSONResponse:
+    """An error as OpenAI's clients read it."""
+    more = {"Retry-After": str(retry)} if retry is not None else {}
+    return JSONResponse(
+        {"error": {"message": message, "type": kind, "code": status}}, status, {**(headers or {}), **more}
+    )
+
+
+class Door:
+    """In front of every route: keys, sizes, counts, a log. What fails behind it unforeseen is a 500 with no details."""
+
+    def __init__(self, app: Any, desk: Desk) -> None:
+        self.app, self.desk = app, desk
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 0
+
+        async def sent(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._admitted(scope, receive, sent)
+        except Exception:
+            log.exception("a fault of besag, in %s", scope["path"])
+            if not status:
+                await told(500, "a fault of the server; its log says more", "Fault")(scope, receive, sent)
+        finally:
+            seconds = time.perf_counter() - began
+            route = getattr(scope.get("route"), "path", "other")
+            self.desk.metrics.add(route, status, seconds)
+            log.info("%s %s %d %.3f s", scope["method"], route, status, seconds)
+
+    async def _admitted(self, scope: Message, receive: Receive, send: Send) -> None:
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        if not self.desk.keys.admit(headers.get(b"authorization", b"").decode("latin-1")):
+            refusal = told(401, "a key is needed: Authorization: Bearer …", "Unauthorized")
+            refusal.headers["WWW-Authenticate"] = "Bearer"
+            await refusal(scope, receive, send)
+            return
+        try:
+            body = await self._body(headers, receive)
+        except TimeoutError:
+            await told(408, f"nothing more of the body came in {READING:g} s", "Slow")(scope, receive, send)
+            return
+        if body is None:
+            most = self.desk.limits.body
+            refusal = told(413, f"a body of more than {most:,} bytes: send less at a time", "TooLarge")
+            refusal.headers["Connection"] = "close"
+            await refusal(scope, receive, send)
+            return
+        if self.desk.shows_texts and body:
+            log.info("%s %s", scope["path"], json.dumps(body.decode("utf-8", "replace"))[:2000])
+        waiting = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def again() -> Message:
+            return waiting.pop() if waiting else await receive()
+
+        await self.app(scope, again, send)
+
+    async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
+        """All of it, or None where it is longer than may be; no more than that is ever held."""
+        most = self.desk.limits.body
+        said = headers.get(b"content-length", b"0")
+        if said.isdigit() and int(said) > most:
+            return None
+        parts, held = [], 0
+        while True:
+            message = await asyncio.wait_for(receive(), READING)
+            if message["type"] == "http.disconnect":
+                return b""
+            parts.append(message.get("body", b""))
+            held += len(parts[-1])
+            if held > most:
+                return None
+            if not message.get("more_body"):
+                return b"".join(parts)

@@ -1,0 +1,277 @@
+"""The door of the server: keys on every route, sizes, statuses, deadlines, a client that goes away, what is counted."""
+
+import asyncio
+import json
+import logging
+import threading
+import time
+
+import httpx
+import pytest
+from tests.laws import Arbitrary
+from tests.service.serving import asked, bert, desk, served
+
+import besag
+from besag.service import app as module
+from besag.service.app import create
+from besag.service.desk import Desk, Limits, seconds
+from besag.service.keys import Keys
+from besag.service.metrics import Metrics
+from besag.service.shelf import Shelf
+
+TEXT = "the cat sat on the mat"
+KEY = "a key of the lab, long enough"
+
+
+class Held(Arbitrary):
+    """Answers once it is let go."""
+
+    def __init__(self):
+        super().__init__()
+        self.go = threading.Event()
+
+    def rows(self, questions):
+        assert self.go.wait(30)
+        return super().rows(questions)
+
+
+def held(queue_tokens: int = 2**20) -> tuple[Held, Desk]:
+    law = Held()
+    lm = besag.load(law, progress=False)
+    return law, Desk(Shelf({"held": lambda: lm}, queue_tokens=queue_tokens))
+
+
+def routes(one: Desk) -> list[tuple[str, str]]:
+    app = create(one)
+    paths = app.openapi()["paths"]
+    return [(method, path) for path, methods in paths.items() for method in methods]
+
+
+# ---- keys
+
+
+def test_every_route_asks_for_a_key(tmp_path):
+    file = tmp_path / "keys"
+    file.write_text(f"{KEY}\n")
+    one = desk(keys=Keys(file))
+    known = [*routes(one), ("get", "/docs"), ("get", "/openapi.json"), ("get", "/nowhere"), ("options", "/score")]
+    assert len(known) > 15
+    with asked(one) as client:
+        for method, path in known:
+            for header in ({}, {"Authorization": "Bearer wrong"}):
+                answer = client.request(method, path, headers=header)
+                assert answer.status_code == 401, (method, path)
+                assert answer.headers["WWW-Authenticate"] == "Bearer"
+        good = {"Authorization": f"Bearer {KEY}"}
+        assert client.get("/health", headers=good).status_code == 200
+        assert client.post("/score", json={"texts": TEXT}, headers=good).status_code == 200
+
+
+# ---- bodies
+
+
+def test_a_body_that_is_too_large_is_never_read():
+    with asked(desk(limits=Limits(body=1000))) as client:
+        answer = client.post("/score", json={"texts": "x" * 2000})
+        assert (answer.status_code, "1,000 bytes" in answer.text) == (413, True)
+        pieces = iter([b'{"texts": "'] + [b"x" * 100] * 20)  # no length is said
+        assert client.post("/score", content=pieces).status_code == 413
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"texts": NaN}', b"[" * 5000, b'{"texts": 3}'])
+def test_a_broken_body_is_refused(content):
+    with asked() as client:
+        answer = client.post("/score", content=content, headers={"Content-Type": "application/json"})
+        assert answer.status_code == (400 if content.startswith(b"[[") else 422)
+        assert answer.json()["error"]["message"]
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(module, "READING", 0.1)
+    with served() as address:
+        host, port = address.removeprefix("http://").split(":")
+
+        async def half() -> bytes:
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+            await writer.drain()
+            answer = await asyncio.wait_for(reader.read(200), 10)
+            writer.close()
+            return answer
+
+        assert b" 408 " in asyncio.run(half())
+        assert httpx.get(f"{address}/health").status_code == 200
+
+
+# ---- the queue
+
+
+def test_a_full_queue_is_a_429_with_retry_after_and_what_was_accepted_is_answered():
+    law, one = held(queue_tokens=100)
+    answers = []
+    with served(one) as address:
+        body = {"texts": "s0 s1 s2 s0 s1"}  # 7 tokens by its letters: 49
+
+        def ask():
+            answers.append(httpx.post(f"{address}/score", json=body, timeout=30))
+
+        threads = [threading.Thread(target=ask) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        while one.shelf.schedulers == {} or next(iter(one.shelf.schedulers.values())).waiting < 98:
+            time.sleep(0.01)
+        for body_ in (body, {"texts": [body["texts"]]}):
+            refused = httpx.post(f"{address}/score", json=body_)
+            assert refused.status_code == 429
+            assert int(refused.headers["Retry-After"]) >= 1
+        assert httpx.get(f"{address}/metrics").status_code == 200  # nobody is in its way
+        law.go.set()
+        for thread in threads:
+            thread.join()
+        assert [answer.status_code for answer in answers] == [200, 200]
+        assert httpx.post(f"{address}/score", json=body).status_code == 200
+
+
+def test_a_deadline_is_a_504():
+    law, one = held()
+    with served(one) as address:
+        threading.Timer(0.5, law.go.set).start()
+        answer = httpx.post(f"{address}/score", json={"texts": "s0 s1"}, headers={"Besag-Deadline": "0.1"}, timeout=20)
+        assert (answer.status_code, answer.json()["error"]["type"]) == (504, "Late")
+        assert httpx.post(f"{address}/score", json={"texts": "s0 s1"}, timeout=20).status_code == 200
+
+
+@pytest.mark.parametrize(("said", "expected"), [("5", 5), ("1e9", 3600), ("-1", 7), ("nan", 7), ("soon", 7)])
+def test_a_deadline_is_a_number_of_seconds(said, expected):
+    class Request:
+        headers = {"besag-deadline": said}  # noqa: RUF012
+
+    assert seconds(Request(), 7) == expected
+
+
+def test_a_client_that_goes_away_cancels_its_chain():
+    one = desk()
+    with served(one) as address:
+        body = {"text": "the [MASK] sat", "steps": 100_000, "chains": 1}
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{address}/sample", json=body, timeout=0.5)
+        scheduler = next(iter(one.shelf.schedulers.values()))
+        end = time.monotonic() + 10
+        while scheduler.waiting and time.monotonic() < end:
+            time.sleep(0.02)
+        assert scheduler.waiting == 0
+
+
+# ---- faults
+
+
+def test_health_is_a_real_forward():
+    class Broken(Arbitrary):
+        broken = False
+
+        def rows(self, questions):
+            rows = super().rows(questions)
+            return rows * float("nan") if self.broken else rows
+
+    law = Broken()
+    lm = besag.load(law, progress=False)
+    with asked(desk(models={"law": lambda: lm})) as client:
+        assert client.get("/health").json()["status"] == "ok"
+        law.broken = True
+        answer = client.get("/health")
+        assert answer.status_code == 500
+        assert "NaN" in answer.json()["error"]["message"]
+
+
+def test_a_fault_is_a_500_without_details_and_the_next_is_answered(caplog):
+    class Faulty(Arbitrary):
+        def rows(self, questions):
+            if questions.ids.shape[1] == 3:
+                raise RuntimeError("the secret of the server")
+            return super().rows(questions)
+
+    lm = besag.load(Faulty(), progress=False)
+    with asked(desk(models={"law": lambda: lm})) as client, caplog.at_level(logging.CRITICAL):
+        answer = client.post("/score", json={"texts": "s0 s1 s2"})
+        assert answer.status_code == 500
+        assert "secret" not in answer.text
+        assert client.post("/score", json={"texts": "s0 s1"}).status_code == 200
+
+
+def test_routes_that_are_not_there():
+    with asked() as client:
+        assert client.get("/nowhere").json()["error"]["code"] == 404
+        assert client.get("/score").status_code == 405
+
+
+def test_no_page_of_another_origin_may_ask():
+    with asked() as client:
+        answer = client.get("/models", headers={"Origin": "https://example.org"})
+        assert "access-control-allow-origin" not in answer.headers
+
+
+def test_a_server_that_shuts_down_takes_nothing_more():
+    one = desk()
+    with asked(one) as client:
+        client.get("/health")
+        one.close(5)
+        assert client.post("/score", json={"texts": TEXT}).status_code == 503
+
+
+# ---- what is told about it
+
+
+@pytest.mark.parametrize("shows", [False, True])
+def test_texts_are_logged_only_where_that_was_asked_for(caplog, shows):
+    with asked(desk(shows_texts=shows)) as client, caplog.at_level(logging.INFO, logger="besag.service"):
+        client.post("/score", json={"texts": "the cat sat"})
+    assert any("POST /score 200" in line for line in caplog.messages)
+    assert any("the cat sat" in line for line in caplog.messages) == shows
+
+
+def test_metrics_are_what_prometheus_reads():
+    with asked() as client:
+        client.post("/score", json={"texts": [TEXT] * 3})
+        client.get("/nowhere")
+        text = client.get("/metrics").text
+    assert 'besag_requests_total{route="/score",status="200"} 1' in text
+    assert 'besag_requests_total{route="other",status="404"} 1' in text
+    assert 'besag_request_seconds_count{route="/score"} 1' in text
+    assert "besag_queue_tokens 0" in text
+    numbers = {line.split()[0]: float(line.split()[1]) for line in text.splitlines() if not line.startswith("#")}
+    assert numbers["besag_tokens_total"] > 0
+    assert 0 < numbers["besag_batch_fill"] <= 1
+
+
+def test_a_histogram_counts_up():
+    metrics = Metrics()
+    for value in (0.02, 0.3, 100.0):
+        metrics.add("/score", 200, value)
+    lines = metrics.text({}).splitlines()
+    counts = [int(line.split()[-1]) for line in lines if "_bucket" in line]
+    assert counts == sorted(counts)
+    assert (counts[0], counts[1], counts[-1]) == (0, 1, 3)
+
+
+# ---- many at once
+
+
+def test_many_clients_are_told_what_lm_says():
+    texts = [f"the {a} sat on a {b}" for a in ("cat", "mat", "man") for b in ("cat", "mat", "man")]
+    expected = {text: bert().score(text).total for text in texts}
+
+    async def all_of_them(address: str) -> list[httpx.Response]:
+        async with httpx.AsyncClient(base_url=address, timeout=60) as client:
+            return await asyncio.gather(*(client.post("/score", json={"texts": texts[n % 9]}) for n in range(60)))
+
+    with served() as address:
+        for number, answer in enumerate(asyncio.run(all_of_them(address))):
+            assert answer.status_code == 200
+            assert answer.json()["result"]["total"] == pytest.approx(expected[texts[number % 9]], abs=1e-3)
+
+
+def test_the_schemas_are_told():
+    with asked() as client:
+        told = client.get("/openapi.json").json()
+    assert json.dumps(told["paths"]["/v1/completions"])
+    assert told["components"]["schemas"]["ScoreBody"]["additionalProperties"] is False

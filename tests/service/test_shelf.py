@@ -1,0 +1,81 @@
+"""Models by name, loaded when asked for, within a budget."""
+
+import threading
+
+import pytest
+from tests.service.serving import table
+
+from besag.admission import Busy, Stopped
+from besag.errors import BesagError
+from besag.service import shelf as module
+from besag.service.shelf import Shelf, UnknownModel, size
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Three models of 10 bytes each, and which were loaded."""
+    loaded = []
+    monkeypatch.setattr(module, "size", lambda lm: 10)
+    return loaded, {name: (lambda name=name: loaded.append(name) or table()) for name in ("a", "b", "c")}
+
+
+def ask(shelf, name):
+    with shelf.borrowed(name) as (lm, _):
+        return lm.score("s0 s1 s2 s0").total
+
+
+def test_names_and_methods():
+    shelf = Shelf({"one": table, "two:pll": table})
+    assert shelf.known(None) == ("one", None)
+    assert shelf.known("one:word_l2r") == ("one", "word_l2r")
+    assert shelf.known("two:pll") == ("two:pll", None)
+    with pytest.raises(UnknownModel, match=r"no model 'onne' .* Did you mean 'one'\? There are: one, two:pll"):
+        shelf.known("onne")
+
+
+def test_a_model_is_loaded_once_and_when_it_is_asked(counted):
+    loaded, loaders = counted
+    shelf = Shelf(loaders)
+    threads = [threading.Thread(target=ask, args=(shelf, "b")) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert loaded == ["b"]
+    assert shelf.close(5)
+
+
+def test_what_was_asked_longest_ago_makes_room(counted):
+    loaded, loaders = counted
+    shelf = Shelf(loaders, memory=20)
+    for name in "abacab":
+        ask(shelf, name)
+    assert loaded == ["a", "b", "c", "b"]
+    assert [shelf.loaded(name) is not None for name in "abc"] == [True, True, False]
+    shelf.close(5)
+
+
+def test_a_model_that_is_asked_stays(counted):
+    _, loaders = counted
+    shelf = Shelf(loaders, memory=10)
+    with shelf.borrowed("a"), pytest.raises(Busy), shelf.borrowed("b"):
+        pass
+    assert ask(shelf, "b")
+    shelf.close(5)
+
+
+def test_what_can_never_fit_is_said(counted):
+    _, loaders = counted
+    with pytest.raises(BesagError, match="takes 10 bytes, and models may take 5"):
+        ask(Shelf(loaders, memory=5), "a")
+
+
+def test_a_closed_shelf_lends_nothing():
+    shelf = Shelf({"one": table})
+    assert shelf.close(1)
+    with pytest.raises(Stopped):
+        ask(shelf, "one")
+
+
+def test_a_table_has_no_weights():
+    assert size(table()) == 0
