@@ -53,24 +53,26 @@ def test_the_numbers_are_those_of_plain_forward_passes(tmp_path: Path, pairs: st
         assert all((question.ids[0, question.place] == made.vocabulary.mask_id).all() for question in monitor.questions)
         return
     right, error = torch.cat(first), torch.cat(wrong)
-    assert 0 < int(error.sum()) <= 8  # at most one in a text
+    assert int(error.sum()) in range(3, 6)  # one in every second text
     assert found["errors_mended"] == pytest.approx(float(right[error].float().mean()))
     assert found["right_kept"] == pytest.approx(float(right[~error].float().mean()))
     assert not any((question.ids == made.vocabulary.mask_id).any() for question in monitor.questions)
 
 
-def test_a_run_learns_from_pairs_in_place_and_says_so(tmp_path: Path) -> None:
+def test_a_run_learns_to_mend_and_says_so(tmp_path: Path) -> None:
     rows = tmp_path / "pairs.tsv"
     rows.write_text("text\tcorrect\n" + "".join(f"{a}\t{b}\n" for a, b in PAIRS))
     result = besag.train(
         {"data": {"train": [str(rows)], "valid": [str(rows)], "source_field": "text", "field": "correct",
                   "pairs": "in-place", "batch_tokens": 256, "max_length": 32},
          "model": {"start": models.EMBEDDED}, "masking": {"law": "error_aware", "rate": 0.2},
-         "optimizer": {"lr": 2e-3}, "schedule": {"steps": 12}, "evaluation": {"sentences": 12},
+         "optimizer": {"lr": 3e-4}, "schedule": {"steps": 12}, "evaluation": {"sentences": 12},
          "run": {"output": str(tmp_path / "run"), "device": "cpu", "plot": False}},
         quiet=True,
     )  # fmt: skip
-    assert 0 <= result.metrics["errors_mended"] <= 1
+    assert result.metrics["errors_mended"] == 1.0
     assert result.metrics["heldout_loss"] < result.before["heldout_loss"]
+    lm = besag.load(result.model, device="cpu")
+    assert lm.correct([a for a, _ in PAIRS[:2]]).texts == [b for _, b in PAIRS[:2]]
     card = (result.model / "README.md").read_text(encoding="utf-8")
     assert "pairs of a text as it is written and as it should be" in card

@@ -59,9 +59,7 @@ SHORTEST, LONGEST = 4, 48  # tokens of a sentence
 PLACES = 4  # of a sentence that are asked: all of them would cost the square of its length
 MINORS, CANDIDATES = 4, 10  # at each pair of neighbours
 ONE_IN = 10  # sentences has a pair of neighbours looked at …
-LETTERS = (
-    16  # of general text that are read for each token that is wanted: no tokenizer's tokens are longer, on average
-)
+LETTERS = 16  # of general text that are read for a token that is wanted: longer ones are rare in any vocabulary
 SHORT = 24  # … and no more tokens than this
 
 

@@ -5,7 +5,8 @@
     errors_mended    of corrections: of the tokens that are wrong, how often the likeliest one is the right one
     right_kept       … of the tokens that are right, how often it is the one that is written
 
-The same pairs at every visit. Minimal pairs and general text are asked as of any network.
+The same pairs at every visit, drawn from all that are held out: a batch holds pairs of one length, so the first ones
+would all be long or all be short. Minimal pairs and general text are asked as of any network.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from besag import noise
 from besag.arrays import Bools, Floats, Ints
 from besag.engine import Plan, Request
 from besag.evaluation.monitor import Monitor, Question, visiting
+from besag.noise import Monitoring
 from besag.reductions import Rank, Target
 from besag.training.data import in_place, one_line
 from besag.training.data.assembly import Parts
@@ -47,21 +50,22 @@ class PairMonitor:
             return
         make: Any = in_place.batches if self.corrects else one_line.batches
         dataset = make(text, recipe.data, built.vocabulary, built.masking, Clock(steps=1), seed=SEED)
-        index = 0
-        while len(self.questions) < recipe.evaluation.sentences and dataset.plan.where(index) < 1:
-            for question, wrong in self._questions(dataset.parts(index)):
+        bounds = dataset.plan.epoch(0).batches  # (B + 1,)
+        turns = noise.uniform(SEED, Monitoring.SENTENCES, np.arange(bounds[-1]))
+        chosen = np.sort(np.argsort(turns, kind="stable")[: recipe.evaluation.sentences])
+        batch = np.searchsorted(bounds, chosen, side="right") - 1  # of each that is chosen
+        for index in np.unique(batch).tolist():
+            for question, wrong in self._questions(dataset.parts(index), chosen[batch == index] - bounds[index]):
                 self.questions.append(question)
                 self.wrong.append(wrong)
-            index += 1
-        del self.questions[recipe.evaluation.sentences :], self.wrong[recipe.evaluation.sentences :]
 
     def __call__(self, model: Any, step: int = 0) -> dict[str, float]:
         return {**self._of_pairs(model, step), **self.plain(model, step)}
 
-    def _questions(self, parts: Parts) -> Iterator[tuple[Question, Bools]]:
+    def _questions(self, parts: Parts, rows: Ints) -> Iterator[tuple[Question, Bools]]:
         passages = parts.passages
         shown = np.where(passages.free, self.vocabulary.mask_id, passages.ids) if parts.shown is None else parts.shown
-        for row in range(len(passages.draw)):
+        for row in rows.tolist():
             here = passages.row == row
             place = np.flatnonzero(passages.free[here])
             if len(place):

@@ -73,6 +73,30 @@ def test_texts_that_cannot_be_asked_say_so() -> None:
     assert found.texts[1] == "the [MASK] sat"
 
 
+def test_what_cannot_be_judged_alone_stays() -> None:
+    lm = model()
+    assert "unk" in str(lm.tokenizer.unk_token).lower()
+    text = "The cat ☃ sat on the mat!"  # a token that stands for any stranger
+    assert "☃" not in [edit.old for edit in lm.correct(text)[0].edits]
+    bytewise = model("modernbert")
+    assert len(bytewise.tokenizer.tokenize("☃")) > 1  # a letter of several tokens
+    [row] = bytewise.correct(text)
+    assert "☃" in row.text
+    assert "\ufffd" not in row.text
+    assert row.edits
+
+
+def test_the_first_letter_behind_a_mere_space_can_be_wrong() -> None:
+    text = "我跟朋友去玩"
+    letters = besag.train_tokenizer([text] * 9, kind="bpe", size=12, byte_fallback=False)
+    assert letters.tokenize(text) == ["▁", *text]  # the space is not written, and shares the place of the first
+    lm = besag.load((networks.tiny("bert", len(letters)), letters), device="cpu")
+    [row] = lm.correct(text)
+    assert row.edits[0].start == 0
+    assert all(edit.end - edit.start == len(edit.old) == 1 for edit in row.edits)
+    assert len(row.text) == len(text)
+
+
 def test_a_stream_is_answered_in_order() -> None:
     lm = model()
     texts = [TEXT, "the mat", TEXT + " the dogs"]

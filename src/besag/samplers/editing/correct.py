@@ -7,7 +7,9 @@ One pass with nothing hidden. At place i of the written text w
 That is a question for a network that was trained to answer it (`data.pairs = "in-place"`): p(v at i | w) is then the
 chance that v was meant where w_i is written. A plain masked model sees the token it is asked about and mostly repeats
 it. Tokens are replaced one for one, so what needs more or fewer of them stays as it is; the rest of the text is never
-decoded. Not to be confused with `rewrite`, which draws.
+decoded. What cannot be judged alone stays, too: a token that the tokenizer does not know, since p(w_i) is then that of
+any stranger, a mere space, and a letter that is written, or would be, by the bytes of several tokens. Not to be
+confused with `rewrite`, which draws.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from besag.checks import checked, is_number
 from besag.conditionals.contract import require_both_sides
 from besag.engine import Engine, Idle, Plan
 from besag.errors import BesagError, quoted
-from besag.places.filling import filled
+from besag.places.filling import UNFINISHED, filled
 from besag.places.reading import read, text_places
 from besag.reductions import Chunk, Target
 from besag.results import data
@@ -176,22 +178,32 @@ class Correcting:
         answers = yield from passage.ask_shown()
         odds = answers["best_log_prob"][0].astype(np.float64) - answers["target"][0]  # (n,)
         free = set(text_places(vocabulary, encoded))
-        chosen = [at for at in np.flatnonzero(odds > self.margin).tolist() if int(encoded.places[at]) in free]
-        positions = encoded.places[chosen].tolist()
-        best = answers["best"][0][chosen].tolist()
-        edits = tuple(
-            self._edit(vocabulary, encoded, place, token, odd)
-            for place, token, odd in zip(positions, best, odds[chosen].tolist(), strict=True)
-        )
-        return Corrected(
-            encoded.text, filled(vocabulary, encoded, positions, best) if positions else encoded.text, edits
-        )
+        asked = zip(encoded.places.tolist(), answers["best"][0].tolist(), odds.tolist(), strict=True)
+        found = [
+            (place, token, self._edit(vocabulary, encoded, place, token, odd))
+            for place, token, odd in asked
+            if odd > self.margin and place in free and _alone(vocabulary, encoded, place)
+        ]
+        found = [one for one in found if UNFINISHED not in one[2].new]
+        if not found:
+            return Corrected(encoded.text, encoded.text, ())
+        positions, tokens, edits = zip(*found, strict=True)
+        return Corrected(encoded.text, filled(vocabulary, encoded, positions, tokens), edits)
 
     @staticmethod
     def _edit(vocabulary: Vocabulary, encoded: Encoded, place: int, token: int, odds: float) -> Edit:
         start, end = encoded.offsets[place].tolist()
         new = str(vocabulary.tokenizer.convert_tokens_to_string([vocabulary.token(token)])).strip()
         return Edit(start, end, encoded.text[start:end], new, odds)
+
+
+def _alone(vocabulary: Vocabulary, encoded: Encoded, place: int) -> bool:
+    """Can the token be judged by itself: known, no mere space, and not one of several that write a single letter?"""
+    tokens, (start, end) = encoded.tokens, encoded.offsets[place].tolist()
+    if int(encoded.ids[place]) == vocabulary.unknown_id or vocabulary.blank(tokens[place]):
+        return False
+    here = np.flatnonzero((encoded.offsets[:, 0] < end) & (encoded.offsets[:, 1] > start)).tolist()
+    return all(other == place or vocabulary.blank(tokens[other]) for other in here)
 
 
 @dataclass(frozen=True, eq=False)  # holds a tensor, so it is only the same as itself
