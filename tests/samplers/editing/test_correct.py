@@ -18,18 +18,19 @@ def model(family: str = "bert") -> besag.LanguageModel:
 
 
 def by_hand(lm: besag.LanguageModel, text: str) -> list[tuple[int, int, float]]:
-    """(place, token, log odds) wherever another ordinary token is likelier."""
+    """(place, token, log odds) wherever another ordinary token is likelier, and both can be judged alone."""
     [encoded] = lm.vocabulary.encode([text])
     with torch.no_grad():
         rows = lm.model(input_ids=torch.from_numpy(encoded.ids)[None]).logits[0].double().log_softmax(-1)
+    whole = rows.clone()
     rows[:, sorted(lm.vocabulary.special_ids)] = -torch.inf
-    with torch.no_grad():
-        whole = lm.model(input_ids=torch.from_numpy(encoded.ids)[None]).logits[0].double().log_softmax(-1)
     found = []
     for place in encoded.places.tolist():
         best = int(rows[place].argmax())
         odds = float(rows[place, best] - whole[place, int(encoded.ids[place])])
-        if odds > 0:
+        part_of_a_letter = "\ufffd" in lm.tokenizer.convert_tokens_to_string([lm.vocabulary.token(best)])
+        a_space = not encoded.tokens[place].strip("▁Ġ")
+        if odds > 0 and not part_of_a_letter and not a_space:
             found.append((place, best, odds))
     return found
 

@@ -64,13 +64,13 @@ def network(recipe: Recipe, vocabulary: Vocabulary) -> Any:
         if vocabulary.size > len(model.get_input_embeddings().weight) and vocabulary.mask_id == vocabulary.size - 1:
             model.resize_token_embeddings(vocabulary.size)  # a mask token was added to the tokenizer
     rows = model.get_input_embeddings().weight.shape[0]
+    others = recipe.model.start is not None and recipe.tokenizer.path not in (None, recipe.model.start)
+    if others and recipe.model.vocabulary == "as-is":
+        refuse_unrelated(str(recipe.model.start), str(recipe.tokenizer.path), vocabulary, rows)
     if vocabulary.size > rows:
         raise BesagError(
             f"the tokenizer has {vocabulary.size} tokens and the network {rows}: they do not belong together"
         )
-    others = recipe.model.start is not None and recipe.tokenizer.path not in (None, recipe.model.start)
-    if others and recipe.model.vocabulary == "as-is":
-        refuse_unrelated(str(recipe.model.start), str(recipe.tokenizer.path), vocabulary, rows)
     room = places(model)
     if room is not None and recipe.data.max_length > room:
         raise BesagError(
