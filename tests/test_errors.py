@@ -49,6 +49,7 @@ LONG = "word " * 100_000
         lambda lm: lm.choose(LONG, ["a", "b"]),
         lambda lm: lm.sample([LONG]),
         lambda lm: lm.augment({LONG: 1}),
+        lambda lm: lm.correct({LONG: 1}),
         lambda lm: lm.normalise(LONG),
         lambda lm: besag.load(LONG),
         lambda lm: besag.Table([[0.5, 0.5]], symbols=[LONG, "b"]),

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from besag.rescoring.result import Rescoring
     from besag.samplers.chain import Chain
     from besag.samplers.editing.augmented import Augmentation
+    from besag.samplers.editing.correct import Corrections
     from besag.samplers.editing.edit import Edited, Inversion
     from besag.samplers.normalising import Normalised
     from besag.scores.choice import Choice
@@ -65,6 +66,7 @@ _HOMES = {
     "Classifier": "besag.heads.head",
     "Comparison": "besag.joints.comparison",
     "Corpus": "besag.scores.corpora",
+    "Corrections": "besag.samplers.editing.correct",
     "DependenceMap": "besag.diagnostics.dependence",
     "Edited": "besag.samplers.editing.edit",
     "Evaluation": "besag.evaluation.evaluation",
@@ -125,13 +127,13 @@ _HOMES = {
 
 __all__ = [
     "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Classifier", "Comparison", "Corpus",
-    "DependenceMap", "Edited", "Evaluation", "Explanation", "Fill", "Forbidden", "GivenTable", "HeadResult",
-    "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "Marginals", "MaskingCollator", "Matching",
-    "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "PowerLaw", "Predicate", "Probe", "Prompt",
-    "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Sweep", "Table", "Tagger",
-    "TrainingResult", "Translations", "Variants", "Word", "autoprompt", "connect", "corpus", "distil_translations",
-    "evaluate", "load", "load_head", "masking_statistics", "minimal_pairs", "overlap", "probe", "rescore", "sweep",
-    "train", "train_head", "train_tokenizer",
+    "Corrections", "DependenceMap", "Edited", "Evaluation", "Explanation", "Fill", "Forbidden", "GivenTable",
+    "HeadResult", "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "Marginals", "MaskingCollator",
+    "Matching", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "PowerLaw", "Predicate", "Probe",
+    "Prompt", "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Sweep", "Table",
+    "Tagger", "TrainingResult", "Translations", "Variants", "Word", "autoprompt", "connect", "corpus",
+    "distil_translations", "evaluate", "load", "load_head", "masking_statistics", "minimal_pairs", "overlap", "probe",
+    "rescore", "sweep", "train", "train_head", "train_tokenizer",
 ]  # fmt: skip
 
 

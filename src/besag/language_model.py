@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # a room is entered with the first verb that needs it: scorin
     from besag.samplers import Kernel
     from besag.samplers.chain import Chain
     from besag.samplers.editing.augmented import Augmentation
+    from besag.samplers.editing.correct import Corrections
     from besag.samplers.editing.edit import Edited, Inversion
     from besag.samplers.editing.rewrite import Changes
     from besag.samplers.normalising import Normalised
@@ -587,6 +588,25 @@ class LanguageModel:
         from besag.samplers.editing.augment import augment
 
         return augment(self.engine, texts, **options)
+
+    @checked
+    def correct(self, texts: str | Sequence[str], *, margin: float = 0.0) -> Corrections:
+        """Texts with the tokens replaced that the model finds wrong: for models trained on corrections in place.
+
+        Args:
+            texts: a text or several.
+            margin: nats by which another token must be likelier than the one that is written.
+
+        Returns:
+            `Corrections`, one row a text: the corrected text, and each token replaced with its log odds.
+
+        Examples:
+            >>> lm.correct("The men is here.", margin=100.0).texts  # so sure is no model
+            ['The men is here.']
+        """
+        from besag.samplers.editing.correct import correct
+
+        return correct(self.engine, texts, margin=margin)
 
     @checked
     def edit(self, text: str, changes: Changes, **options: Any) -> Edited:

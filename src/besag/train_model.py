@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from besag.checks import checked, number
-from besag.training.recipe import Changes, Recipe, recipe_of
+from besag.training.recipe import Changes, Recipe, is_parallel, recipe_of
 from besag.training.run import TrainingResult
 from besag.training.run import train as carry_out
 from besag.training.run.stopping import stoppable
@@ -71,10 +71,13 @@ def train(
 def evaluation_of(built: Any) -> Any:
     """What evaluates during the run, made once everything else is."""
     from besag.evaluation.monitor import Monitor
+    from besag.evaluation.pair_monitor import PairMonitor
     from besag.evaluation.translating import TranslationMonitor
 
     if built.recipe.model.decoder != "none":
         return TranslationMonitor(built)
+    if is_parallel(built.recipe.data):
+        return PairMonitor(built)
     return Monitor(built.recipe, built.vocabulary, built.valid, purpose=built.objective.purpose)
 
 

@@ -96,6 +96,9 @@ def test_other_commands_go_on_after_a_row_that_cannot_be_decoded(run: Run, tmp_p
     augmented = run("augment", path, "--similarity", "-1", "--format", "tsv")
     assert augmented.exit_code == 3
     assert [row["status"] == "undecodable" for row in table(augmented.stdout)] == [False, True, False]
+    corrected = run("correct", path, "--margin", 1000, "--format", "tsv")
+    assert corrected.exit_code == 3
+    assert [row["status"] for row in table(corrected.stdout)] == ["ok", "undecodable", "ok"]
     lengths = run("lengths", path, "-o", tmp_path / "lengths.json")
     assert lengths.exit_code == 3
     assert f"1 row without a length: undecodable; the first is {path}, line 2" in lengths.stderr

@@ -84,3 +84,22 @@ def test_a_report_of_several(corpus: Path, tmp_path: Path) -> None:
     assert "holds no tokenizer (no tokenizer.json" in run("report", tmp_path, "--text", held).stderr
     assert "no folder" in run("report", tmp_path / "nowhere", "--text", held).stderr
     assert "is there twice" in run("report", "embedded", "embedded", "--text", held).stderr
+
+
+def test_words_are_added_and_old_ids_stay(corpus: Path, tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    folder, grown = tmp_path / "old", tmp_path / "grown"
+    run("train", corpus, "--kind", "wordpiece", "--size", 60, "--no-byte-fallback", "-o", folder)
+    result = run("extend", folder, corpus, "--size", 2, "-o", grown)
+    assert result.exit_code == 0, result.stderr
+    assert f"62 tokens in {grown}, 2 of them new" in result.stderr
+    before, after = AutoTokenizer.from_pretrained(folder), AutoTokenizer.from_pretrained(grown)
+    assert before.get_vocab().items() <= after.get_vocab().items()
+    assert len(after.tokenize(TEXT)) < len(before.tokenize(TEXT))
+    again = run("extend", folder, corpus, "-o", grown)
+    assert again.exit_code == 2
+    assert "exists already" in again.stderr
+    nothing = run("extend", folder, put(tmp_path / "dots.txt", ". . ."), "-o", tmp_path / "none")
+    assert nothing.exit_code == 2
+    assert not (tmp_path / "none").exists()

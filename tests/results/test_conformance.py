@@ -45,6 +45,7 @@ from besag.results.result import Presented, Result
 from besag.results.status import Status
 from besag.results.tables import wrapped
 from besag.samplers.annealed import LogZ
+from besag.samplers.editing.correct import Corrected, Corrections, Edit
 from besag.samplers.editing.edit import Edited, Flip
 from besag.study.pairs import PairRow
 from besag.study.report import Report
@@ -127,6 +128,9 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "solutions": lambda: lm().solve(f"{BAD} [MASK] [MASK]", [], solutions=2),
     "no solution": lambda: lm().solve(f"{BAD} [MASK] [MASK]", [Required("x")]),
     "an augmentation": lambda: lm().augment([TEXT, ""], copies=2, similarity=None),
+    "corrections": lambda: Corrections(
+        (Corrected(TEXT, "b b c", (Edit(0, 1, BAD, "b", 1.5),)), Corrected("", "", (), Status.EMPTY)), 0.5, BAD, "tiny"
+    ),
     "an edited text": lambda: lm().edit(TEXT, {"b": "c"}),
     "a misread text": lambda: Edited(TEXT, TEXT, (("b", None),), (Flip(1, "b", BAD),), 2, False, 0.5, 1, 0, "tiny"),
     "a normalised text": lambda: lm().normalise([TEXT], chains=4, levels=2)[0],

@@ -21,6 +21,7 @@ from besag.cli.bulk import bulk
 from besag.cli.choose import choose
 from besag.cli.cite import cite
 from besag.cli.compare import compare
+from besag.cli.correct import correct
 from besag.cli.diagnose import diagnose
 from besag.cli.distil_scorer import distil_scorer
 from besag.cli.distil_translations import distil_translations
@@ -86,6 +87,7 @@ for command in (
     translate,
     augment,
     edit,
+    correct,
     joint,
     compare,
     diagnose,

@@ -1,4 +1,4 @@
-"""`besag tokenizer`: learn a vocabulary from text (`train`), and compare tokenizers on held-out text (`report`)."""
+"""`besag tokenizer`: learn a vocabulary from text (`train`), add to one (`extend`), compare them on text (`report`)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ HeldOut = Annotated[list[str], o.of_input("--text", help=f"Held-out text. {_FILE
 Morphemes = Annotated[str | None, o.of_input("--morphemes", help=_MORPHEMES, show_default=False)]
 Limit = Annotated[int | None, o.of_input("--limit", min=1, help="At most N documents.", show_default=False)]
 
-tokenizer = typer.Typer(name="tokenizer", help="Learn a vocabulary, and compare tokenizers.", no_args_is_help=True)
+tokenizer = typer.Typer(
+    name="tokenizer", help="Learn a vocabulary, add to one, and compare tokenizers.", no_args_is_help=True
+)
 
 
 @tokenizer.command("train")
@@ -85,6 +87,36 @@ def train(
     )  # fmt: skip
     save_whole(learnt, output)
     say(f"{len(learnt):,} tokens in {output}")
+    return 0
+
+
+@tokenizer.command("extend")
+@guarded
+def extend(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder or hub name of a tokenizer or model.")],
+    files: Files,
+    output: Into,
+    size: Annotated[int, o.of_method("--size", min=1, help="Tokens to add, at most.")] = 1000,
+    field: Field = "text",
+    force: o.Force = False,
+) -> int:
+    """Add the words of a text that a tokenizer cuts into most pieces; its own tokens keep their ids.
+
+    besag tokenizer extend bert-base-cased reports/*.txt --size 2000 -o tokenizer
+
+    A recipe with tokenizer.path = "tokenizer" and model.vocabulary = "extended" goes on from the model with it.
+    """
+    _claim(Path(output), force)
+
+    from besag.training.data.sources import documents
+    from besag.training.recipe import Data
+    from besag.training.tokenizer.extending import extended
+    from besag.training.tokenizer.saving import save_whole
+
+    before: Any = _vocabulary(model)
+    grown = extended(before, (one.text for one in documents(Data(train=tuple(files), held_out=0.0, field=field))), size)
+    save_whole(grown, output)
+    say(f"{len(grown):,} tokens in {output}, {len(grown) - len(before):,} of them new")
     return 0
 
 

@@ -246,5 +246,6 @@ def _tell(result: TrainingResult) -> None:
     if int(os.environ.get("RANK", 0)):
         return  # one of several processes says it
     for name, value in result.metrics.items():
-        print(f"{name:<24} {value:,}" if isinstance(value, int) else f"{name:<24} {value:,.6g}")
+        said = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+        print(f"{name:<24} {said}" + (f"   before {result.before[name]:,.6g}" if name in result.before else ""))
     say(f"the model is in {result.model}; its README.md says how it was made")

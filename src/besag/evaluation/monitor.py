@@ -9,6 +9,7 @@
 | rectangle_dependence | mean ½ (∣ω_A∣ + ∣ω_B∣) of the same minors: what the deviation is to be measured against |
 | mutual_information | of these neighbours given the rest, nats: a network that ignores them is compatible and useless |
 | minimal_pairs | share of pairs won, mean over paradigms |
+| general_loss, general_bits_per_character | the first and the third, of the text in `evaluation.general` |
 
 Passages, masks, sentences, places and minors are drawn once, from noise that no recipe changes: two visits, and two
 runs on the same held-out text with the same tokenizer, are asked the same. Knows networks only as masked models; the
@@ -21,6 +22,7 @@ import glob
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -42,13 +44,13 @@ from besag.noise import Monitoring
 from besag.places.places import Places, find
 from besag.places.reading import read, text_places
 from besag.reductions import Target
-from besag.training.data import cuts
+from besag.training.data import cuts, sources
 from besag.training.data.assembly import Template
 from besag.training.data.sources import Document
 from besag.training.data.tokens import tokenise
 from besag.training.network import attention
 from besag.training.network.encoder import Encoder
-from besag.training.recipe import Recipe
+from besag.training.recipe import Data, Recipe
 from besag.vocabulary import Vocabulary
 
 SEED = 0  # of all of it, whatever the recipe's is
@@ -57,6 +59,7 @@ SHORTEST, LONGEST = 4, 48  # tokens of a sentence
 PLACES = 4  # of a sentence that are asked: all of them would cost the square of its length
 MINORS, CANDIDATES = 4, 10  # at each pair of neighbours
 ONE_IN = 10  # sentences has a pair of neighbours looked at …
+LETTERS = 16  # of general text that are read for a token that is wanted: longer ones are rare in any vocabulary
 SHORT = 24  # … and no more tokens than this
 
 
@@ -107,8 +110,11 @@ class Monitor:
         self.neighbours: list[Places] = []
         self.shares: list[float] = []  # tokens of each sentence for one that is asked
         self.characters = 0  # of all sentences
+        self.general: Monitor | None = None
         if purpose == "encode":
             self.pairs = []
+        elif recipe.evaluation.general:
+            self.general = self._of_general_text(tokens)
         if valid is None or purpose == "encode":
             return
         held = self._tokenised(valid) if isinstance(valid, Sequence) else valid
@@ -125,14 +131,13 @@ class Monitor:
 
     def __call__(self, model: Any, step: int = 0) -> dict[str, float]:
         """`model` is a `*ForMaskedLM`, or the encoder around one."""
-        network = model.model if isinstance(model, Encoder) else model
-        with _undisturbed(network):
-            engine = Engine(_Visited(network, self.vocabulary, f"step {step}"), progress=self.progress)
+        with visiting(model, self.vocabulary, step, self.progress) as engine:
             return {
                 **self._held_out(engine),
                 **self._pseudo(engine),
                 **self._compatibility(engine),
                 **self._preferences(engine),
+                **({} if self.general is None else self._forgetting(self.general, engine)),
             }
 
     # ---- what is asked
@@ -174,7 +179,26 @@ class Monitor:
             return {}
         return {"minimal_pairs": minimal_pairs(engine, self.pairs).accuracy}
 
+    def _forgetting(self, general: Monitor, engine: Engine) -> dict[str, float]:
+        found = {**general._held_out(engine), **general._pseudo(engine)}
+        names = {"heldout_loss": "general_loss", "pseudo_bits_per_character": "general_bits_per_character"}
+        return {names[name]: number for name, number in found.items() if name in names}
+
     # ---- what is drawn, once
+
+    def _of_general_text(self, tokens: int | None) -> Monitor:
+        """One that reads the beginnings of the files in `evaluation.general`, as much of each as could be asked."""
+        said, texts = self.recipe.evaluation, []
+        room = LETTERS * (tokens or TOKENS * max(said.sentences, 1))
+        for name in sources.files(said.general):
+            read_on = room
+            for document in sources.documents(Data(train=(name,), held_out=0.0, field=self.recipe.data.field)):
+                texts.append(document.text)
+                read_on -= len(document.text)
+                if read_on <= 0:
+                    break
+        alone = replace(self.recipe, evaluation=replace(said, general=(), minimal_pairs=()))
+        return Monitor(alone, self.vocabulary, texts, tokens=tokens)
 
     def _minimal_pairs(self) -> list[MinimalPair]:
         said = self.recipe.evaluation
@@ -274,6 +298,14 @@ class _Visited(Transformer):
     def head(self, rows: Tensor) -> Tensor:
         with torch.inference_mode(False), torch.no_grad():
             return super().head(rows)
+
+
+@contextmanager
+def visiting(model: Any, vocabulary: Vocabulary, step: int, progress: bool | None = False) -> Iterator[Engine]:
+    """An engine for a network that is being trained, or for the encoder around one, which is left as it was."""
+    network = model.model if isinstance(model, Encoder) else model
+    with _undisturbed(network):
+        yield Engine(_Visited(network, vocabulary, f"step {step}"), progress=progress)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 An error stays in sight, so that its correction is learned from what was really written. Of the other tokens a share is
 hidden (20 % in Wu et al. 2023), so that the network must read the context and cannot learn the errors by heart. The
-budget counts the tokens that are no errors. What is asked at an error, its correction, is the objective's matter.
+budget counts the tokens that are no errors. With pairs in place (`data.pairs`) the correction is asked at every error.
 """
 
 from __future__ import annotations

@@ -444,7 +444,7 @@ def test_the_recipe_of_the_run_to_come_makes_a_network_of_at_most_40_million_wei
     assert "under way" in (ROOT / "recipes" / "embedded.toml").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["continue", "adapt-lora", "cramming"])
+@pytest.mark.parametrize("name", ["continue", "adapt-lora", "cramming", "spelling"])
 def test_the_examples_are_recipes(name):
     found = read(ROOT / "recipes" / f"{name}.toml")
     assert Path(found.data.train[0]).exists()

@@ -31,6 +31,7 @@ class Parts(NamedTuple):
     step: int
     progress: float
     source: Passages | None = None  # the texts that the passages translate, row by row
+    shown: Ints | None = None  # (T,) what stands there where nothing is hidden, if not the passages themselves
 
 
 class Template:
@@ -118,6 +119,9 @@ class Maker:
         if self.copies > 1:
             passages = self.masking.copies(passages, self.copies)
         corrupted = self.masking(passages, parts.progress, self.seed)
+        if parts.shown is not None:  # whatever stands there, hidden or in sight, is asked what should
+            inputs = np.where(corrupted.hidden, corrupted.inputs, parts.shown)
+            corrupted = corrupted._replace(inputs=inputs, asked=passages.free)
         asked = np.flatnonzero(corrupted.asked)
         weight = np.ones(len(asked), np.float32)
         if self.unpadded:  # ask the last one again, for nothing: no token is touched that would not be

@@ -8,15 +8,17 @@ that is told: a target without its end would teach where to stop wrongly. Knows 
 from __future__ import annotations
 
 import warnings
+from typing import ClassVar
 
 import numpy as np
 
-from besag.arrays import Ints
+from besag.arrays import Bools, Ints
 from besag.errors import BesagError
 from besag.masks import Masking
 from besag.masks.passages import Passages
 from besag.training.data.assembly import Parts
 from besag.training.data.batch_plan import BatchPlan, Planned
+from besag.training.data.cache import Cache
 from besag.training.data.clock import Clock
 from besag.training.data.loader import BatchDataset
 from besag.training.data.parallel import Parallel
@@ -24,24 +26,46 @@ from besag.training.recipe import Data
 from besag.vocabulary import Vocabulary
 
 
-class PairPlan(BatchPlan):
-    """The passages are the targets; every one of them is whole."""
+class WholePlan(BatchPlan):
+    """Every document is one passage, and whole: one that is too long is left out."""
+
+    too_long: ClassVar[str] = "more"  # than data.max_length tokens, in words
+
+    def __init__(self, cache: Cache, data: Data, *, special: int, seed: int, unpadded: bool = False) -> None:
+        super().__init__(cache, data, special=special, seed=seed, unpadded=unpadded)
+        fits = self._fitting()
+        self._kept: Ints = np.flatnonzero(fits)
+        long = f"{self.too_long} than data.max_length = {data.max_length} tokens"
+        if not len(self._kept):
+            raise BesagError(f"of all {len(fits):,} pairs each has {long}.")
+        if len(self._kept) < len(fits):
+            left_out = len(fits) - len(self._kept)
+            warnings.warn(f"{left_out:,} of {len(fits):,} pairs have {long} and are left out", stacklevel=2)
+
+    def _fitting(self) -> Bools:
+        """(D,) which documents are short enough."""
+        fits: Bools = np.diff(self.cache.documents) <= self.room
+        return fits
+
+    def _passages(self, number: int) -> tuple[Ints, Ints]:
+        bounds = self.cache.documents
+        return bounds[self._kept], bounds[self._kept + 1] - bounds[self._kept]
+
+    def _also(self) -> list[object]:
+        return ["whole"]
+
+
+class PairPlan(WholePlan):
+    """The passages are the targets."""
+
+    too_long = "a side of more"
 
     def __init__(self, text: Parallel, data: Data, *, special: int, seed: int) -> None:
         self.text = text
-        super().__init__(text.target, data, special=special, seed=seed, unpadded=False)
-        fits = text.fitting(self.room)
-        self._kept: Ints = np.flatnonzero(fits)
-        if not len(self._kept):
-            raise BesagError(
-                f"of all {len(fits):,} pairs each has a side of more than data.max_length = {data.max_length} tokens."
-            )
-        if len(self._kept) < len(fits):
-            warnings.warn(
-                f"{len(fits) - len(self._kept):,} of {len(fits):,} pairs have a side of more than data.max_length = "
-                f"{data.max_length} tokens and are left out",
-                stacklevel=2,
-            )
+        super().__init__(text.target, data, special=special, seed=seed)
+
+    def _fitting(self) -> Bools:
+        return self.text.fitting(self.room)
 
     def sources(self, planned: Planned) -> tuple[Ints, Ints]:
         """(R,), (R,) where the sources of a batch begin, and how long they are."""
@@ -52,10 +76,6 @@ class PairPlan(BatchPlan):
     def _pairs(self, start: Ints) -> Ints:
         """(R,) the numbers of the pairs whose targets begin at these tokens."""
         return np.searchsorted(self.text.target.documents, start)
-
-    def _passages(self, number: int) -> tuple[Ints, Ints]:
-        bounds = self.text.target.documents
-        return bounds[self._kept], bounds[self._kept + 1] - bounds[self._kept]
 
     def _sizes(self, start: Ints, length: Ints) -> Ints:
         bounds = self.text.source.documents

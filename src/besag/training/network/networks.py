@@ -23,7 +23,7 @@ from besag.conditionals import families, loading, weights
 from besag.conditionals.configuration import read_config
 from besag.conditionals.network import places
 from besag.errors import BesagError, nearest, quoted
-from besag.training.network import causal_start, decoders, subtokens
+from besag.training.network import causal_start, decoders, subtokens, vocabularies
 from besag.training.network.batch import Layout
 from besag.training.network.encoder import Encoder
 from besag.training.recipe import SIZES, Recipe
@@ -57,15 +57,20 @@ def network(recipe: Recipe, vocabulary: Vocabulary) -> Any:
     with saved.quiet(), seeded(recipe.run.seed):
         model = _new(recipe, vocabulary) if recipe.model.start is None else _started(recipe)
         model = decoders.turned(model, recipe.model.decoder)
+        if recipe.model.vocabulary != "as-is":
+            start = str(recipe.model.start)
+            own = loading.read_vocabulary(found(start), start)
+            model = vocabularies.give(model, own, vocabulary, extended=recipe.model.vocabulary == "extended")
         if vocabulary.size > len(model.get_input_embeddings().weight) and vocabulary.mask_id == vocabulary.size - 1:
             model.resize_token_embeddings(vocabulary.size)  # a mask token was added to the tokenizer
     rows = model.get_input_embeddings().weight.shape[0]
+    others = recipe.model.start is not None and recipe.tokenizer.path not in (None, recipe.model.start)
+    if others and recipe.model.vocabulary == "as-is":
+        refuse_unrelated(str(recipe.model.start), str(recipe.tokenizer.path), vocabulary, rows)
     if vocabulary.size > rows:
         raise BesagError(
             f"the tokenizer has {vocabulary.size} tokens and the network {rows}: they do not belong together"
         )
-    if recipe.model.start is not None and recipe.tokenizer.path not in (None, recipe.model.start):
-        refuse_unrelated(recipe.model.start, str(recipe.tokenizer.path), vocabulary, rows)
     room = places(model)
     if room is not None and recipe.data.max_length > room:
         raise BesagError(
@@ -80,7 +85,10 @@ def refuse_unrelated(start: str, path: str, vocabulary: Vocabulary, rows: int) -
     another token's row. Where no tokenizer lies beside the weights, only the number of rows can tell."""
     folder = saved.find_folder(found(start), None)
     called = f"tokenizer.path = {quoted(path)} is not the tokenizer of model.start = {quoted(start)}"
-    right = "leave tokenizer.path out, name one with the same tokens, or train a new network"
+    right = (
+        "leave tokenizer.path out, name one with the same tokens, give the network another vocabulary "
+        "(model.vocabulary), or train a new one"
+    )
     if not saved.has_any(folder, saved.TOKENIZER_FILES):
         if rows - vocabulary.size >= PADDED:
             raise BesagError(f"{called}: it has {vocabulary.size} tokens and the network {rows}; {right}")

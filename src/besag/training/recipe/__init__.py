@@ -34,6 +34,8 @@ class Data:
     valid_source: tuple[str, ...] = ()  # the same, held out
     valid_target: tuple[str, ...] = ()  # beside `valid_source`
     source_field: str | None = None  # parallel text in the rows of `train` and `valid`: the source; `field`: the target
+    pairs: Literal["beside", "line", "in-place"] = "beside"  # for a decoder; or without one: `template`; corrections
+    template: str = "{source} {target}"  # line: how a source, which stays shown, and its target make one text
     spans: str | None = None  # field with [[start, end], …] in characters: entities or errors, for laws that want them
     tags: str | None = None  # field with [[start, end, tag], …] in characters: parts of speech, for the law `content`
     dataset: str | None = None  # a name for `datasets.load_dataset`, with `split`
@@ -62,6 +64,9 @@ class Model:
     start: str | None = None  # a folder or hub name to go on from; if not given, a new network:
     family: str = "modernbert"  # any model_type of transformers that has a *ForMaskedLM, or "besag"; bart, marian, t5 …
     decoder: Literal["none", "masked", "causal"] = "none"  # beside a source: sees both sides, or the left one alone
+    vocabulary: Literal["as-is", "extended", "exchanged"] = (
+        "as-is"  # of `start`: that of tokenizer.path takes its place
+    )
     config: dict[str, Any] = field(default_factory=dict)  # of that family; sizes not set are those of a small network
     subtokens: int = 0  # add vectors of the runs of so many characters at most in each token to its own (AMLM); 0: none
 
@@ -157,6 +162,7 @@ class Evaluation:
     sentences: int = 200  # for pseudo-perplexity and compatibility
     minimal_pairs: tuple[str, ...] = ()  # files: BLiMP's JSONL, or TSV
     pairs_each: int = 100  # of each file
+    general: tuple[str, ...] = ()  # files of other text than is trained on: what is forgotten, from their beginnings
 
 
 @dataclass(frozen=True)
@@ -196,7 +202,7 @@ def is_parallel(data: Data) -> bool:
 # what names files; hub names stay as they are, and so does "-"
 PATHS = (
     "data.train", "data.valid", "data.source", "data.target", "data.valid_source", "data.valid_target", "data.cache",
-    "run.output", "adapt.task", "evaluation.minimal_pairs",
+    "run.output", "adapt.task", "evaluation.minimal_pairs", "evaluation.general",
 )  # fmt: skip
 PATHS_OR_NAMES = ("tokenizer.path", "model.start", "masking.options", "objective.options")
 

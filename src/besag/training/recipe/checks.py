@@ -179,7 +179,7 @@ def _check_law(recipe: Recipe) -> None:
         kind(**options)
     except TypeError as failure:
         raise BesagError(f"masking.options {quoted(options)} do not fit the law {name!r}: {failure}") from failure
-    if kind.spanned and recipe.data.spans is None:
+    if kind.spanned and recipe.data.spans is None and recipe.data.pairs != "in-place":
         raise BesagError(
             f"masking.law = {name!r} is about spans that are given with the text: name their field in data.spans"
         )
@@ -253,6 +253,14 @@ def _refuse_unfit(where: str, options: dict[str, Any], hints: dict[str, Any]) ->
 def _check_model(recipe: Recipe) -> None:
     model = recipe.model
     _refuse_huge(model.config, "model.config")
+    if model.vocabulary != "as-is":
+        named = {"model.start": model.start, "tokenizer.path": recipe.tokenizer.path}
+        missing = [key for key, value in named.items() if value is None]
+        if missing or model.decoder != "none":
+            needs = f"needs {' and '.join(missing)}" if missing else "is of networks without a decoder"
+            raise BesagError(
+                f"model.vocabulary = {model.vocabulary!r} {needs}: it gives a trained network another tokenizer"
+            )
     if model.start is not None:
         return  # its family, and whether it has these settings, is known when it is found
     from besag.conditionals import families

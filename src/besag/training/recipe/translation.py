@@ -1,4 +1,4 @@
-"""Whether a recipe of a translator makes sense: parallel text and a decoder go together.
+"""Whether a recipe of pairs makes sense: parallel text and a decoder go together, or pairs are read without one.
 
 What is made for one text (copies of a passage, streams, a labelled task …) is refused beside them, not passed over.
 """
@@ -16,12 +16,24 @@ KEYS = ("source", "target", "valid_source", "valid_target", "source_field")
 
 
 def check(recipe: Recipe) -> None:
-    pairs, decoder = _said(recipe.data), recipe.model.decoder
+    pairs, decoder, read_as = _said(recipe.data), recipe.model.decoder, recipe.data.pairs
+    if not pairs and read_as != "beside":
+        raise BesagError(
+            f"data.pairs = {read_as!r} needs pairs: name files in data.source and data.target, or a data.source_field "
+            "of the rows in data.train"
+        )
+    if decoder != "none" and read_as != "beside":
+        raise BesagError(f"data.pairs = {read_as!r} is of a network without a decoder: set model.decoder = 'none'")
     if decoder == "none":
-        if pairs:
+        if pairs and read_as == "beside":
             raise BesagError(
-                f"{pairs} is parallel text, which a decoder learns from: set model.decoder = 'masked' or 'causal'"
+                f"{pairs} is parallel text, which a decoder learns from: set model.decoder = 'masked' or 'causal'; or "
+                "say how a network without one reads it: data.pairs = 'line' or 'in-place'"
             )
+        if pairs:
+            _check_pairs(recipe.data)
+            _refuse_beside(recipe)
+            _check_alone(recipe)
         if recipe.objective.smoothing and not _kind(recipe).translates:
             raise BesagError(
                 f"the objective {recipe.objective.name!r} takes labels as they are: objective.smoothing = 0"
@@ -70,10 +82,39 @@ def _refuse_beside(recipe: Recipe) -> None:
         "masking.copies": recipe.masking.copies > 1, "adapt.method": recipe.adapt.method != "none",
         "adapt.task": recipe.adapt.task is not None, "run.weights = 'int8'": recipe.run.weights == "int8",
         "evaluation.minimal_pairs": bool(recipe.evaluation.minimal_pairs),
+        "evaluation.general": bool(recipe.evaluation.general),
     }  # fmt: skip
+    alone = ("data.lengths = 'unpadded'", "adapt.method", "run.weights = 'int8'", "evaluation.minimal_pairs",
+             "evaluation.general")  # fmt: skip
     for key, is_there in beside.items():
-        if is_there:
+        if is_there and not (recipe.model.decoder == "none" and key in alone):
             raise BesagError(f"{key} does not go with pairs of a source and its target: leave it out")
+
+
+def _check_alone(recipe: Recipe) -> None:
+    """Of pairs without a decoder."""
+    data, masking, objective = recipe.data, recipe.masking, recipe.objective.name
+    if data.pairs == "line":
+        if data.template.count("{target}") != 1 or "{source}" not in data.template:
+            raise BesagError(
+                f"data.template = {quoted(data.template)} must hold {{source}}, and {{target}} once: "
+                "'{source} It was {target}.'"
+            )
+        if masking.law == "error_aware":
+            raise BesagError("masking.law = 'error_aware' spares errors: set data.pairs = 'in-place'")
+        return
+    if objective != "mlm":
+        raise BesagError(
+            f"data.pairs = 'in-place' asks at every place what should stand there, and the objective {objective!r} "
+            "makes questions of its own: set objective.name = 'mlm'"
+        )
+    if masking.predict < 1:
+        raise BesagError(
+            f"data.pairs = 'in-place' asks at every place, hidden or not: masking.predict = {masking.predict:g} must "
+            "be 1"
+        )
+    if data.lengths == "unpadded":
+        raise BesagError("data.lengths = 'unpadded' does not go with data.pairs = 'in-place': leave it out")
 
 
 def _kind(recipe: Recipe) -> Any:

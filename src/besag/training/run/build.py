@@ -22,7 +22,7 @@ from besag.conditionals import loading
 from besag.errors import BesagError
 from besag.hardware import choose_dtype
 from besag.masks.law import MaskLaw
-from besag.training.data import parallel, sources
+from besag.training.data import in_place, one_line, parallel, sources
 from besag.training.data.batch_plan import BatchPlan
 from besag.training.data.cache import Cache
 from besag.training.data.loader import BatchDataset, Clock, StreamBatches, Template, indices, make_loader
@@ -236,6 +236,8 @@ def _batches(
 ) -> tuple[BatchDataset | StreamBatches, Clock]:
     schedule, run, copies = recipe.schedule, recipe.run, recipe.masking.copies
     clock = Clock(schedule.steps, schedule.tokens, run.accumulate, ranks.world, ramp=schedule.ramp)
+    if data.pairs is not None and recipe.data.pairs == "in-place":
+        return in_place.batches(data.pairs, recipe.data, vocabulary, masking, clock, seed=run.seed), clock
     if data.pairs is not None:
         pairs = PairPlan(data.pairs, recipe.data, special=Template(vocabulary).size, seed=run.seed)
         return PairBatches(pairs, vocabulary, masking, clock, seed=run.seed), clock
@@ -244,6 +246,11 @@ def _batches(
             recipe.data, vocabulary, masking, clock, seed=run.seed, unpadded=unpadded, copies=copies, static=static
         )
         return streamed, clock
+    if recipe.data.pairs == "line":
+        lines = one_line.batches(
+            data.train, recipe.data, vocabulary, masking, clock, seed=run.seed, unpadded=unpadded, static=static
+        )
+        return lines, clock
     special = Template(vocabulary).size
     plan = BatchPlan(data.train, recipe.data, special=special, seed=run.seed, unpadded=unpadded, copies=copies)
     return BatchDataset(plan, vocabulary, masking, clock, seed=run.seed, static=static), clock

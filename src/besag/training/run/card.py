@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 from besag import models
 from besag.files.whole import write_whole
 from besag.results.words import counted
-from besag.training.recipe import Recipe, to_toml
+from besag.training.recipe import Recipe, is_parallel, to_toml
 from besag.training.recipe import checks as recipe_checks
+from besag.training.run import gain
 from besag.training.run.logs import duration
 
 NAME, RECIPE = "README.md", "recipe.toml"
@@ -34,6 +35,11 @@ METRICS = {  # what the numbers of a log are called in a card; others go by thei
     "rectangle_dependence": "log odds ratio of the same minors, against which that is to be read",
     "mutual_information": "mutual information of neighbours (nats)",
     "minimal_pairs": "minimal pairs won, mean over paradigms",
+    "answers_right": "held-out targets that are the likeliest tokens, all of them at once",
+    "errors_mended": "held-out errors at which the right token is the likeliest",
+    "right_kept": "right tokens of the same texts at which the written one is the likeliest",
+    "general_loss": "masked loss of general text (nats a token): a rise is forgetting",
+    "general_bits_per_character": "pseudo-log-likelihood of general text in bits a character: a rise is forgetting",
 }
 NOT_FIGURES = ("step", "tokens", "seconds", "lr", "grad_norm", "rate")
 
@@ -74,6 +80,7 @@ class Facts:
     hardware: str | None = None  # see `hardware_words`
     command: str | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)  # the last of each number in the log
+    before: Mapping[str, float] = field(default_factory=dict)  # of the model that the run began from
 
 
 def write(folder: str | Path, recipe: Recipe, facts: Facts, *, curves: str | Path | None = None) -> Path:
@@ -103,7 +110,7 @@ def text(recipe: Recipe, facts: Facts, picture: str | None = None) -> str:
         ("Training", [*_training(recipe, facts)]),
     ):
         parts.append(f"## {title}\n\n" + "\n".join(f"- {line}" for line in lines))
-    parts.append(_figures(facts))
+    parts += [_figures(facts), _gain(facts)]
     parts += [f"![The curves of the run]({picture})"] if picture else []
     parts.append(_limits(recipe))
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -163,6 +170,11 @@ def _data(recipe: Recipe, facts: Facts) -> Iterator[str]:
         yield f"held out, sha256 as tokenised `{facts.held_out_sha256}`"
     if not recipe.data.valid and recipe.data.held_out:
         yield f"a share of {recipe.data.held_out:g} of the documents was held out"
+    if is_parallel(recipe.data) and recipe.data.pairs != "beside":
+        how = f"on one line, `{recipe.data.template}`, of which the target alone is hidden"
+        yield "pairs " + (how if recipe.data.pairs == "line" else "of a text as it is written and as it should be")
+        yield f"pairs of more than {recipe.data.max_length} tokens were left out"
+        return
     unit = {"segments": "runs of sentences", "windows": "windows within a document"}
     yield f"sequences are {unit.get(recipe.data.unit, recipe.data.unit)} of at most {recipe.data.max_length} tokens"
 
@@ -189,6 +201,8 @@ def _model(recipe: Recipe, facts: Facts) -> Iterator[str]:
     else:
         case = "cased" if tokenizer.cased else "uncased"
         said = f"tokenizer{size}: {tokenizer.kind}, {case}, trained on the training data"
+    if recipe.model.vocabulary != "as-is":
+        said += f"; the old vocabulary was {recipe.model.vocabulary}, new rows begun as means of their old pieces'"
     yield said + (f", sha256 `{facts.tokenizer_sha256}`" if facts.tokenizer_sha256 else "")
 
 
@@ -273,9 +287,24 @@ def _figures(facts: Facts) -> str:
     known = {name: value for name, value in facts.metrics.items() if math.isfinite(value) and name not in NOT_FIGURES}
     if not known:
         return ""
-    words = {name: METRICS.get(name, name.replace("_", " ").replace("heldout", "held-out")) for name in known}
-    rows = [f"| {words[name]} | {_number(value)} |" for name, value in known.items()]
+    rows = [f"| {_words(name)} | {_number(value)} |" for name, value in known.items()]
     return "\n".join(["## Figures at the end of the run", "", "| | |", "|---|---|", *rows])
+
+
+def _gain(facts: Facts) -> str:
+    found = gain.changes(facts.before, facts.metrics)
+    if not found:
+        return ""
+    rows = [
+        f"| {_words(one.name)} | {_number(one.before)} | {_number(one.after)} | {one.difference:+.4g} |"
+        for one in found
+    ]
+    head = ["## What going on from the model brought", "", "| | before | after | change |", "|---|---|---|---|"]
+    return "\n".join([*head, *rows])
+
+
+def _words(name: str) -> str:
+    return METRICS.get(name, name.replace("_", " ").replace("heldout", "held-out"))
 
 
 def _limits(recipe: Recipe) -> str:

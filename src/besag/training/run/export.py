@@ -33,6 +33,7 @@ def export(
     progress: Progress,
     metrics: Mapping[str, float],
     *,
+    before: Mapping[str, float] | None = None,
     sittings: Sequence[Sitting] = (),
     processes: int = 1,
     command: str = "",
@@ -40,7 +41,7 @@ def export(
 ) -> None:
     try:
         with whole_folder(folder) as draft:
-            _write(draft, built, progress, metrics, sittings, processes, command, curves)
+            _write(draft, built, progress, metrics, before or {}, sittings, processes, command, curves)
     except (OSError, SafetensorError, BesagError) as problem:
         why = getattr(problem, "strerror", None) or problem
         raise BesagError(
@@ -54,6 +55,7 @@ def _write(
     built: Built,
     progress: Progress,
     metrics: Mapping[str, float],
+    before: Mapping[str, float],
     sittings: Sequence[Sitting],
     processes: int,
     command: str,
@@ -95,6 +97,7 @@ def _write(
         hardware=card.hardware_words(str(built.device), processes),
         command=command or None,
         metrics=metrics,
+        before=before,
     )
     card.write(draft, built.recipe, facts, curves=curves)
     if built.recipe.run.weights != "as-trained":

@@ -24,7 +24,7 @@ from besag.hardware import choose_device
 from besag.training import recipe as recipes
 from besag.training.recipe import Recipe
 from besag.training.recipe import checks as recipe_checks
-from besag.training.run import continuing, sixteen
+from besag.training.run import continuing, gain, sixteen
 from besag.training.run.card import hardware_words
 from besag.training.run.checkpoint import Checkpoint, Checkpoints, random_state, set_random_state
 from besag.training.run.claim import CHECKPOINTS, MODEL, RECIPE, begun, take, tried
@@ -42,6 +42,7 @@ class TrainingResult:
     finished: bool = True  # False: it was stopped before its end, and can be resumed
     step: int = 0
     signal: int | None = None  # that stopped it: 2 is Ctrl-C, 15 SIGTERM
+    before: dict[str, float] = field(default_factory=dict)  # what the evaluation found of the model it began from
 
     @property
     def model(self) -> Path:
@@ -82,6 +83,7 @@ class _Run:
         self.folder = Path(recipe.run.output)
         self.checkpoints = Checkpoints(self.folder / CHECKPOINTS, recipe.run.keep, recipe.run.checkpoint_shard)
         self.metrics: dict[str, float] = {}
+        self.before: dict[str, float] = {}  # of the model that the run began from
         self._make_monitor, self._stop = monitor, stop
         self._claim: Claim | None = None
 
@@ -101,8 +103,9 @@ class _Run:
         self.ranks = Ranks()
         start = self._begin(resume)
         if start is not None and start.meta.get("over") == list(recipe_checks.total(self.recipe)) and self._has_model():
-            metrics = {name: number for row in logs.read(self.folder) for name, number in row.items()}
-            return TrainingResult(self.folder, metrics, True, start.step)
+            rows = logs.read(self.folder)
+            metrics = {name: number for row in rows for name, number in row.items()}
+            return TrainingResult(self.folder, metrics, True, start.step, before=gain.of_base(rows))
         lengths = None if start is None else start.meta.get("lengths")
         self.built = build(self.recipe, device=device, ranks=self.ranks, resume=start is not None, lengths=lengths)
         if start is not None:
@@ -115,15 +118,20 @@ class _Run:
         progress = self.loop.progress
         self.sittings = self._sit_down(start)
         self.log = None
+        begins_from_model = self.recipe.model.start is not None and progress.step == 0 and self.monitor is not None
         if self.ranks.first:
             self.log = logs.Log.begin(
                 self.recipe, step=progress.step, tokens=progress.tokens, seconds=progress.seconds, quiet=self.quiet,
-                evaluates=progress.finished and self.monitor is not None,
+                evaluates=self.monitor is not None and (progress.finished or begins_from_model),
             )  # fmt: skip
-            before = logs.read(self.folder) if start is not None else []
-            self.metrics = {name: number for row in before for name, number in row.items()}
+            rows = logs.read(self.folder) if start is not None else []
+            self.metrics = {name: number for row in rows for name, number in row.items()}
+            self.before = gain.of_base(rows)
         try:
-            if start is not None and self._owes_evaluation(logs):
+            if begins_from_model:
+                self._evaluate()
+                self.before = gain.of_base([self.metrics] if self.metrics else [])
+            elif start is not None and self._owes_evaluation(logs):
                 self._evaluate()
             if not progress.finished:
                 self.loop.train()
@@ -133,7 +141,7 @@ class _Run:
         finally:
             if self.log is not None:
                 self.log.close()
-        return TrainingResult(self.folder, self.metrics, self.loop.finished, progress.step)
+        return TrainingResult(self.folder, self.metrics, self.loop.finished, progress.step, before=self.before)
 
     def _sit_down(self, start: Checkpoint | None) -> Sittings:
         before = [] if start is None else start.meta.get("sittings", [])
@@ -244,6 +252,7 @@ class _Run:
                     self.built,
                     self.loop.progress,
                     self.metrics,
+                    before=self.before,
                     sittings=self.sittings.all(),
                     processes=self.ranks.world,
                     command=self.command,

@@ -7,11 +7,13 @@ Knows that the first of several processes writes the caches while the others wai
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from besag.errors import BesagError
 from besag.masks.law import Statistics
-from besag.training.data import parallel
+from besag.training.data import one_line, parallel
 from besag.training.data.cache import Cache, prepare
 from besag.training.data.parallel import Parallel
 from besag.training.data.sources import STDIN, NoDocuments, Which
@@ -19,6 +21,7 @@ from besag.training.recipe import Recipe, is_parallel
 from besag.training.run.ranks import Ranks
 from besag.vocabulary import Vocabulary
 
+T = TypeVar("T")
 CACHE = "cache"
 NOTHING_HELD_OUT = (
     "nothing is held out to evaluate on: a share of {:g} (data.held_out) is not one {} of this corpus. Name files in "
@@ -32,29 +35,36 @@ class Text:
     def __init__(self, recipe: Recipe, vocabulary: Vocabulary, ranks: Ranks, resume: bool) -> None:
         self.data, self.vocabulary, self.ranks, self.resume = recipe.data, vocabulary, ranks, resume
         self.folder = Path(recipe.data.cache or Path(recipe.run.output) / CACHE)
-        self.pairs = self._pairs("train") if is_parallel(recipe.data) else None
+        self._statistics: Statistics | None = None
         self.valid_pairs: Parallel | None = None
-        if self.pairs is not None:
-            self.train: Cache | None = self.pairs.target
-            self.valid_pairs = self._held_out_pairs()
+        self.pairs: Parallel | None = None
+        if is_parallel(recipe.data) and recipe.data.pairs == "line":
+            self.train: Cache | None = self._lines("train")
+            self.valid = self._held_out_pairs(one_line.prepare)
+            return
+        if is_parallel(recipe.data):
+            self.pairs = self._pairs("train")
+            self.train = self.pairs.target
+            self.valid_pairs = self._held_out_pairs(parallel.prepare)
             self.valid = None if self.valid_pairs is None else self.valid_pairs.target
-            self._statistics: Statistics | None = None
             return
         self.train = None if recipe.data.stream else self._cache("train")
         once = recipe.data.stream or STDIN in recipe.data.train  # what is read once cannot be held out of as well
         self.valid = self._held_out() if recipe.data.valid or (recipe.data.held_out and not once) else None
-        self._statistics = None
 
     def _pairs(self, which: Which) -> Parallel:
         return self.ranks.made_once(lambda: parallel.prepare(self.data, self.vocabulary, self.folder, which))
 
-    def _held_out_pairs(self) -> Parallel | None:
+    def _lines(self, which: Which) -> Cache:
+        return self.ranks.made_once(lambda: one_line.prepare(self.data, self.vocabulary, self.folder, which))
+
+    def _held_out_pairs(self, prepare_pairs: Callable[..., T]) -> T | None:
         if not self.data.valid and not self.data.valid_source and not self.data.held_out:
             return None
 
-        def make() -> Parallel | None:
+        def make() -> T | None:
             try:
-                return parallel.prepare(self.data, self.vocabulary, self.folder, "valid")
+                return prepare_pairs(self.data, self.vocabulary, self.folder, "valid")
             except NoDocuments:
                 warnings.warn(NOTHING_HELD_OUT.format(self.data.held_out, "pair", "data.valid_source"), stacklevel=2)
                 return None
