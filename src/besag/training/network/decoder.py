@@ -79,6 +79,10 @@ class Decoder(nn.Module):
         return normed
 
 
+def by_heads(states: Tensor, heads: int) -> Tensor:  # (R, L, H) -> (R, heads, L, H / heads)
+    return states.view(*states.shape[:-1], heads, -1).transpose(1, 2)
+
+
 def rotate(states: Tensor, angle: Tensor) -> Tensor:  # (B, heads, N, D), (B, 1, N, D/2)
     """Turn the d-th and the (D/2 + d)-th number of each state, as a point of the plane, by its angle."""
     left, right = states.float().chunk(2, -1)

@@ -32,6 +32,7 @@ from torch import Tensor, nn
 from besag.checks import whole_number
 from besag.noise import Training
 from besag.training.network.batch import Batch, Layout
+from besag.training.network.decoder import by_heads
 from besag.training.network.encoder import Encoder
 from besag.training.network.layers import Layered
 from besag.training.objectives.objective import OBJECTIVES, Loss, Objective, Predicted, cross_entropy
@@ -142,15 +143,18 @@ class Links(nn.Module):
         """log T: from the start and from each state, to each state and to the end."""
         start, end = (one.to(states.dtype).expand(len(states), 1, -1) for one in (self.start, self.end))
         asks, reads = torch.cat([start, states], 1), torch.cat([states, end], 1)
-        split = lambda part: part.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # noqa: E731 - (R, heads, S + 1, D)
-        query, key = split(self.query(asks)), split(self.key(reads))
+        query, key = (
+            by_heads(self.query(asks), self.heads),
+            by_heads(self.key(reads), self.heads),
+        )  # (R, heads, S + 1, D)
         scores = (query @ key.transpose(-1, -2)).float() / query.shape[-1] ** 0.5
         number = torch.arange(scores.shape[-1], device=size.device)  # row u + 1 is that of state u
         later = (number >= number[:, None]) & (number < size[:, None, None])  # (R, S + 1, S + 1)
         ends = (number == number[-1]) & (number[:, None] > 0)  # every path says something first
         ways = scores.masked_fill(~(later | ends)[:, None], NEVER).log_softmax(-1)
         gates = self.gate(asks).float().log_softmax(-1).transpose(1, 2)[..., None]  # (R, heads, S + 1, 1)
-        return (ways + gates).logsumexp(1)
+        links: Tensor = (ways + gates).logsumexp(1)
+        return links
 
 
 def by_paths(emission: Tensor, transition: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:

@@ -49,7 +49,8 @@ class Tagged(NamedTuple):
     def read(cls, path: str | Path) -> Tagged:
         """From JSON Lines: {"words": [...], "tags": {"pos": [...], ...}}, and "text" where it is not the words with
         spaces between them."""
-        texts, spans, kinds = [], [], {}
+        texts, spans = [], []
+        kinds: dict[str, list[tuple[str, ...]]] = {}
         for row in rows.read(str(path), "jsonl"):
             words, tags, text = _words(row)
             kinds = kinds or {kind: [] for kind in tags}
@@ -59,17 +60,16 @@ class Tagged(NamedTuple):
                 )
             texts.append(text)
             spans.append(_spans(words, text, row.where))
-            for kind, given in tags.items():
-                kinds[kind].append(tuple(given))
-        found = {kind: tuple(given) for kind, given in kinds.items()}
-        for kind, given in found.items():
+            for kind, own in tags.items():
+                kinds[kind].append(tuple(own))
+        for kind, given in kinds.items():
             if len({tag for line in given for tag in line}) < 2:
                 raise BesagError(
                     f"{str(path)!r}: all words have one tag of the kind {kind!r}, so there is nothing to learn"
                 )
         if not texts:
             raise BesagError(f"{str(path)!r} has no rows: give JSON Lines with {WORDS!r} and {TAGS!r}")
-        return cls(tuple(texts), tuple(spans), found)
+        return cls(tuple(texts), tuple(spans), {kind: tuple(given) for kind, given in kinds.items()})
 
 
 def _words(row: rows.Row) -> tuple[list[str], dict[str, list[str]], str]:
@@ -133,7 +133,9 @@ class LERT(Objective):
             raise BesagError(f"first={first!r} and last={last!r}: shares of the run, 0 < first ≤ last ≤ 1")
         self.tagged = tags if isinstance(tags, Tagged) else Tagged.read(tags)
         self.rate, self.kinds = rate, tuple(self.tagged.tags)
-        self.full = dict(zip(self.kinds, np.linspace(first, last, len(self.kinds)).tolist(), strict=True))
+        self.full: dict[str, float] = dict(
+            zip(self.kinds, np.linspace(first, last, len(self.kinds)).tolist(), strict=True)
+        )
         self.names = {kind: sorted({tag for line in given for tag in line}) for kind, given in self.tagged.tags.items()}
         self.texts: list[tuple[Tensor, Tensor]] | None = None  # ids (L,), numbers of tags (L, kinds), −1 for none
         model, generator = encoder.model, generator_for(seed, Training.LERT_WEIGHTS)

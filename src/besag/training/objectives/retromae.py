@@ -26,6 +26,7 @@ from torch.nn import functional as F
 from besag.errors import BesagError
 from besag.noise import Training
 from besag.training.network.batch import Batch
+from besag.training.network.decoder import by_heads
 from besag.training.network.encoder import Encoder
 from besag.training.objectives import draws
 from besag.training.objectives.electra import by_passage
@@ -80,7 +81,8 @@ class RetroMAE(Objective):
         text = tokens.new_zeros(layout.rows, layout.longest, tokens.shape[-1]).index_put(at, tokens)
         text = torch.cat([embedding.to(text.dtype)[:, None], text[:, 1:]], 1)  # h stands where the first token stood
         number = layout.position.new_zeros(text.shape[:2]).index_put(at, layout.position)
-        return self.decoder(embedding, text, number, self.seen(batch))[at]
+        found: Tensor = self.decoder(embedding, text, number, self.seen(batch))[at]
+        return found
 
     def seen(self, batch: Batch) -> Tensor:  # (R, L, L) bool
         """Which columns each question sees: h in the first one always, its own never."""
@@ -114,8 +116,8 @@ class OneLayer(nn.Module):
         """(R, H), (R, L, H), (R, L) places, (R, L, L) bool -> (R, L, H)."""
         place = sinusoids(number, text.shape[-1]).to(text.dtype)  # (R, L, H)
         asks, reads = self.before_query(embedding)[:, None] + place, self.before_key(text) + place
-        split = lambda part: part.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # noqa: E731 - (R, heads, L, D)
-        query, key, value = split(self.query(asks)), split(self.key(reads)), split(self.value(reads))
+        mixed = self.query(asks), self.key(reads), self.value(reads)
+        query, key, value = (by_heads(part, self.heads) for part in mixed)  # (R, heads, L, D)
         read = F.scaled_dot_product_attention(query, key, value, attn_mask=seen[:, None])
         states = asks + self.out(read.transpose(1, 2).flatten(2))
         normed: Tensor = self.norm(states + self.down(F.gelu(self.up(self.before_mlp(states)))))
