@@ -89,9 +89,7 @@ def _checked(lm: LanguageModel, template: str, rows: int, held_out: float) -> tu
     """The template, and how many rows are held out."""
     number(held_out, "held_out", 0.0, 0.9)
     if not isinstance(lm.conditionals, Transformer) or lm.conditionals.dtype == torch.int8:
-        raise BesagError(
-            f"{lm.name!r} is no masked network in float32 or bfloat16, whose gradients find triggers"
-        )
+        raise BesagError(f"{lm.name!r} is no masked network in float32 or bfloat16, whose gradients find triggers")
     frame = Template(template, lm.conditionals.vocabulary)
     if not frame.triggers:
         raise BesagError(f"template={quoted(template)}: write {TRIGGER} for every trigger token that is to be found")
