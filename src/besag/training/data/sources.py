@@ -119,9 +119,9 @@ def _read(data: Data, names: Iterable[str], dataset: str | None) -> Iterator[Doc
     wanted = [name for name in ("spans", "tags") if getattr(data, name) is not None]
     missing, seen = {*wanted}, False
     for document in _every(data, names, dataset):
-        lacks = {name for name in wanted if getattr(document, name) is None}
-        missing, seen = missing & lacks, True
-        yield document._replace(**{name: [] for name in lacks}) if lacks else document
+        lacks: dict[str, Any] = {name: [] for name in wanted if getattr(document, name) is None}
+        missing, seen = missing & lacks.keys(), True
+        yield document._replace(**lacks) if lacks else document
     if seen and missing:
         where, name = ", ".join([*names, *filter(None, [dataset])]), min(missing)
         raise BesagError(f"data.{name} = {getattr(data, name)!r}, but nothing in {where} has a field of that name.")

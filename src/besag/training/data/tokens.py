@@ -94,7 +94,7 @@ def tokenise(
     ids, begin, stop, word, row = (np.concatenate(each) for each in zip(*parts, strict=True))
     document_of = np.array(owner, np.int64)[row]  # (N,)
 
-    marks = np.zeros(len(ids), np.uint8)
+    marks: NDArray[np.unsignedinteger[Any]] = np.zeros(len(ids), np.uint8)
     marks[_changes(row) | _changes(word)] |= WORD
     sentence = np.searchsorted(np.array(begins), begin, side="right") - 1
     sentence = np.maximum(sentence, np.array(before, np.int64)[document_of])  # white space before the first is its own
@@ -105,7 +105,7 @@ def tokenise(
         marks[inside & (_changes(which) | np.append(True, ~inside[:-1])[: len(ids)])] |= SPAN
     names = tuple(dict.fromkeys(tag for _, _, tag in tags))
     if any(document.tags is not None for document in documents):
-        marks = marks | _tagged(begin, stop, tags, names) << TAG
+        marks = (marks | _tagged(begin, stop, tags, names) << TAG).astype(np.uint16)
     counts = np.bincount(document_of, minlength=len(documents))
     if densest is not None:
         kept = counts <= densest * np.array([len(document.text) for document in documents])  # (D,)
@@ -120,7 +120,8 @@ def renumbered(text: Tokens, known: dict[str, int]) -> NDArray[np.unsignedintege
     number = [0, *(known.setdefault(tag, len(known) + 1) for tag in text.tags)]
     _refuse_many(known)
     own = (1 << TAG) - 1
-    return (text.marks & own) | np.array(number, np.uint16)[text.marks >> TAG] << TAG
+    marks: NDArray[np.uint16] = (text.marks & own) | np.array(number, np.uint16)[text.marks >> TAG] << TAG
+    return marks
 
 
 def _refuse_many(names: Iterable[str]) -> None:
