@@ -103,7 +103,7 @@ def several_masks(lm: besag.LanguageModel) -> None:
         print(f"{method:4} {meaning}")
         for pair in joint.top(3):
             print(f"     {pair.prob:7.2%}  {pair.text}")
-    print("Each is a probability of pairs of candidates; `besag compare` puts seven such joints side by side.")
+    print("Each is a probability of pairs of candidates; `besag compare` puts all such joints side by side.")
 
 
 def writing(lm: besag.LanguageModel) -> None:
@@ -112,7 +112,7 @@ def writing(lm: besag.LanguageModel) -> None:
         print(f"   {text}")
     edited = lm.edit("The boy lost his keys.", {"boy": "girl"})
     print(f"\nEdited with the noise that made it: {edited.original} → {edited.text}")
-    print("Fifteen kernels, what each samples from, and what comes out: docs/generation/.")
+    print("All kernels, what each samples from, and what comes out: docs/generation/.")
 
 
 def picture(lm: besag.LanguageModel) -> None:

@@ -10,6 +10,11 @@ from __future__ import annotations
 # (the test file, why, the modules)
 ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
+        "prompting/test_search.py",
+        "a search, its likelihood, its template and what it finds are one thing",
+        ("prompting/likelihood.py", "prompting/prompt.py", "prompting/template.py"),
+    ),
+    (
         "translation/test_translating.py",
         "what came of translating and the way there, tested where they are made",
         ("translation/translated.py", "translation/tracing.py"),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from besag.joints.comparison import Comparison
     from besag.joints.pair import PairJoint
     from besag.language_model import LanguageModel, load
+    from besag.prompting import Prompt, autoprompt
     from besag.rescoring.rescore import rescore
     from besag.rescoring.result import Rescoring
     from besag.samplers.chain import Chain
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from besag.scores.score import Score
     from besag.service.client import connect
     from besag.study.report import Report
+    from besag.sweeps import PowerLaw, Sweep, sweep
     from besag.train_model import TrainingResult, train
     from besag.training.collator import MaskingCollator
     from besag.training.data.statistics import masking_statistics
@@ -77,7 +79,9 @@ _HOMES = {
     "Overlap": "besag.evaluation.overlap",
     "PairJoint": "besag.joints.pair",
     "Pattern": "besag.constraints",
+    "PowerLaw": "besag.sweeps",
     "Predicate": "besag.constraints",
+    "Prompt": "besag.prompting",
     "Recipe": "besag.training.recipe",
     "Rectangles": "besag.diagnostics.rectangle",
     "Report": "besag.study.report",
@@ -85,11 +89,13 @@ _HOMES = {
     "Rescoring": "besag.rescoring.result",
     "Score": "besag.scores.score",
     "Solutions": "besag.constraints",
+    "Sweep": "besag.sweeps",
     "Table": "besag.conditionals.table",
     "TrainingResult": "besag.train_model",
     "Translations": "besag.translation.translated",
     "Variants": "besag.variants.variants",
     "Word": "besag.constraints",
+    "autoprompt": "besag.prompting",
     "connect": "besag.service.client",
     "corpus": "besag.scores.corpora",
     "distil_translations": "besag.distillation",
@@ -99,6 +105,7 @@ _HOMES = {
     "minimal_pairs": "besag.evaluation.minimal_pairs",
     "overlap": "besag.evaluation.overlap",
     "rescore": "besag.rescoring.rescore",
+    "sweep": "besag.sweeps",
     "train": "besag.train_model",
     "train_tokenizer": "besag.training.tokenizer",
 }
@@ -108,9 +115,10 @@ __all__ = [
     "DependenceMap",
     "Edited", "Evaluation", "Fill", "Forbidden", "GivenTable", "Inversion", "Ising", "LanguageModel", "Length",
     "LengthModel", "Marginals", "MaskingCollator", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern",
-    "Predicate", "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Table",
-    "TrainingResult", "Translations", "Variants", "Word", "connect", "corpus", "distil_translations", "evaluate",
-    "load", "masking_statistics", "minimal_pairs", "overlap", "rescore", "train", "train_tokenizer",
+    "PowerLaw", "Predicate", "Prompt", "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions",
+    "Sweep", "Table", "TrainingResult", "Translations", "Variants", "Word", "autoprompt", "connect", "corpus",
+    "distil_translations", "evaluate", "load", "masking_statistics", "minimal_pairs", "overlap", "rescore", "sweep",
+    "train", "train_tokenizer",
 ]  # fmt: skip
 
 

@@ -164,6 +164,13 @@ class Training(IntEnum):
 
 
 @unique
+class Prompting(IntEnum):
+    """The search for a prompt: its seed."""
+
+    ROWS = 0  # which rows a gradient is taken on, and which candidates are tried on
+
+
+@unique
 class TokenizerTraining(IntEnum):
     """Which texts a tokenizer is trained on: a command of its own, with a seed of its own."""
 

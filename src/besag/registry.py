@@ -163,7 +163,8 @@ _OPTIONS: dict[type, tuple[Option, ...]] = {}  # to read type hints takes a whil
 
 def _options(kind: Any) -> tuple[Option, ...]:
     if dataclasses.is_dataclass(kind):
-        given = [(one.name, _default(one)) for one in dataclasses.fields(kind)]
+        in_turn = sorted(dataclasses.fields(kind), key=lambda one: one.kw_only is True)  # as in its constructor
+        given = [(one.name, _default(one)) for one in in_turn]
         hints = get_type_hints(kind, include_extras=True)
     else:
         constructor = inspect.unwrap(kind.__init__)

@@ -115,7 +115,7 @@ def test_other_commands_go_on_after_a_row_that_cannot_be_decoded(run: Run, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["empty.txt"], "empty.txt is empty: there is nothing to score"),
+        (["empty.txt"], "empty.txt is empty: there is no text in it"),
         (["binary.bin"], "binary.bin, line 1, byte 1 is NUL: this is a binary file"),
         (["missing.txt"], "no such file: 'missing.txt'"),
         (

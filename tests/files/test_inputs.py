@@ -93,7 +93,7 @@ def test_skipping_everything_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.txt", "a.tsv", "a.csv", "a.jsonl", "a.txt.gz"])
 def test_an_empty_file_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(BesagError, match=r"is empty: there is nothing to score"):
+    with pytest.raises(BesagError, match=r"is empty: there is no text in it"):
         read(put(tmp_path / name, gzip.compress(b"") if name.endswith("gz") else b""))
 
 

@@ -37,6 +37,8 @@ from besag.joints import construction
 from besag.lab import chain, ising
 from besag.lab.dictionary import dictionary
 from besag.lab.finding import Drawing, Finding
+from besag.prompting.prompt import Prompt, Round
+from besag.prompting.template import Template
 from besag.rescoring.lists import Hypothesis, NBest
 from besag.rescoring.rescore import rescore
 from besag.results.result import Presented, Result
@@ -47,6 +49,7 @@ from besag.samplers.editing.correct import Corrected, Corrections, Edit
 from besag.samplers.editing.edit import Edited, Flip
 from besag.study.pairs import PairRow
 from besag.study.report import Report
+from besag.sweeps import Sweep
 
 BAD = "<script>"
 TEXT = f"{BAD} b c"
@@ -93,9 +96,18 @@ def hypotheses(last: str = "b b b") -> list[NBest]:
     ]
 
 
+def prompt() -> Prompt:
+    rounds = (Round(0, (3,), 0.5, -2.0), Round(1, (0,), 0.75, -1.0))
+    return Prompt(
+        lm(), Template("[T] [MASK] {text}", lm().vocabulary), {"b": np.array([1]), "c": np.array([2])}, rounds
+    )
+
+
 MATRIX = np.array([[0.5, 0.5], [0.25, 0.75]])
 CURVE = {"one": Drawing("a curve", lambda ax: ax.plot([0, 1], label="a"))}
 LOG_Z = LogZ(-1.0, -2.0, 0.0, 0.5, 3.0, 8, 1, "norm", 1.0, 0.95)
+RUN = {"status": "ok", "parameters": 9, "heldout_loss": 2.5}
+RUNS = tuple({"run": law, "masking.law": law, **RUN} for law in (BAD, "b"))
 MAKERS: dict[str, Callable[[], Any]] = {
     "a score": lambda: lm().score(TEXT, "pll", rank=True, entropy=True),
     "a score without a number": lambda: unscored("mask", f"{BAD} [MASK]"),
@@ -149,6 +161,9 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "a dictionary": lambda: dictionary(ising(chain(3), 0.5)),
     "translations": lambda: translator().translate(["x", "y"], "ordered", length=2, trace=True),
     "translations with a gap": lambda: translator().translate(["x", " "], length=2),
+    "a prompt": lambda: prompt(),
+    "a sweep": lambda: Sweep(Path("sweep"), ("masking.law",), RUNS, {}),
+    "a sweep with a failed run": lambda: Sweep(Path("sweep"), ("masking.law",), RUNS, {BAD: "no text"}),
     "an overlap": lambda: overlap([(f"one two three four {BAD}", BAD)], [f"{BAD} one two three four", "two"]),
 }  # fmt: skip
 

@@ -225,6 +225,15 @@ def test_decoders_end_in_the_steps_they_say_and_chains_do_not(name, way):
         assert not (state.ids == canvas.mask_id).any()
 
 
+@pytest.mark.parametrize(("name", "way"), [case for case in CASES if case.values[0] in FILLS])
+def test_a_mask_that_the_network_knows_as_a_token_is_never_written(name, way):
+    law, moves = Hashed(4), kernel(name, **way)  # token 3 is the mask, and as likely as any
+    canvas = Canvas(torch.full((40, 4), 3), torch.ones(40, 4, dtype=torch.bool), 3)
+    *_, (state, _) = walk(Engine(law, progress=False), moves, canvas, Noise(1, torch.arange(40)), None)
+    assert state.step <= moves.steps(canvas)
+    assert not (state.ids == 3).any()
+
+
 @pytest.mark.parametrize(("name", "way"), CASES)
 def test_a_saved_state_goes_on_as_if_nothing_had_happened(name, way, tmp_path):
     law, canvas = law_for(name, way, 1), ragged()

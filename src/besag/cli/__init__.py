@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 import besag
 from besag.cli.augment import augment
+from besag.cli.autoprompt import autoprompt
 from besag.cli.bulk import bulk
 from besag.cli.choose import choose
 from besag.cli.cite import cite
@@ -41,6 +42,7 @@ from besag.cli.rescore import rescore
 from besag.cli.sample import sample
 from besag.cli.score import score
 from besag.cli.serve import serve
+from besag.cli.sweep import sweep
 from besag.cli.tokenizer import tokenizer
 from besag.cli.train import app as train
 from besag.cli.translate import translate
@@ -74,6 +76,7 @@ for command in (
     score,
     marginals,
     choose,
+    autoprompt,
     fill,
     sample,
     translate,
@@ -88,6 +91,7 @@ for command in (
     lengths,
     distil_scorer,
     distil_translations,
+    sweep,
     export,
     explore,
     serve,

@@ -198,7 +198,7 @@ class Input:
             yield from rows(found, format, self.name, header=header, escaped=self.layout.escaped)
         except NoRows as nothing:
             hint = " (or say --no-header)" if "header" in str(nothing) else ""
-            raise BesagError(f"{nothing}: there is nothing to score{hint}") from None
+            raise BesagError(f"{nothing}, not one text{hint}") from None
 
     @property
     def _headed(self) -> bool:
@@ -235,7 +235,7 @@ def inputs(arguments: Sequence[str], *, as_text: bool, layout: Layout) -> list[I
         raise BesagError("'-' (stdin) can be read only once")
     for source in found:
         if source.regular and all(False for _ in islice(source.texts(), 1)):
-            raise BesagError(f"{source.name} is empty: there is nothing to score")
+            raise BesagError(f"{source.name} is empty: there is no text in it")
     return found
 
 
@@ -263,7 +263,7 @@ def records(
             if number == last:
                 return
         if number == before:
-            raise BesagError(f"nothing came in on {source.name}: there is nothing to score")
+            raise BesagError(f"nothing came in on {source.name}, not one text")
     if number <= skip:
         raise BesagError(f"--skip {skip} passes over all {number} rows: there is nothing left to score")
 
@@ -279,5 +279,5 @@ def _classify(argument: str, as_text: bool, layout: Layout) -> Input:
         return Input("file", argument, layout)
     path_like = "/" in argument or os.sep in argument or argument.lower().endswith(_ENDINGS)
     if path_like and not any(symbol.isspace() for symbol in argument):
-        raise BesagError(f"no such file: {quoted(argument)} (if it is a text to be scored, say --text)")
+        raise BesagError(f"no such file: {quoted(argument)} (if it is the text itself, say --text)")
     return Input("text", argument, layout)

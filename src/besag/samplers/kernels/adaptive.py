@@ -51,16 +51,13 @@ from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.noise import Sampling
 from besag.samplers.drawing import COLDEST, Drawing
-from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, changes, hidden, register
+from besag.samplers.kernel import AnyState, Canvas, Info, Noise, changes, hidden, register
 from besag.samplers.kernels import signals
 from besag.samplers.kernels.decoding import (
-    SEARCH,
-    Pick,
-    drawing,
+    Decoder,
     fill,
     most_hidden,
     never_the_mask,
-    refuse_nothing_hidden,
 )
 from besag.samplers.kernels.pair_law import pair_laws
 from besag.samplers.kernels.stutter import repeated
@@ -81,7 +78,7 @@ class AdaptiveState(NamedTuple):
 
 @register
 @dataclass(frozen=True)
-class Adaptive(Kernel):
+class Adaptive(Decoder):
     name = "adaptive"
     title = "several places at a time, chosen to depend little on one another"
     formula = "x_i ~ p(x_i | all that is shown) for all i ∈ S, S of little dependence within, and leaving little behind"
@@ -99,16 +96,11 @@ class Adaptive(Kernel):
     pairs: Annotated[Literal["later", "ag"], "what becomes of two places that depend on each other"] = "later"
     candidates: Annotated[int, "tokens of each place of a pair"] = 20
     refine: Annotated[int, "how often stutter is decoded again"] = 0
-    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = "sample"
-    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
-    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
-    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     @property
     def effective_law(self) -> str:
-        if self.pick == "argmax":
-            return SEARCH
-        return "that of a correction: stutters are drawn again" if self.refine else self.law
+        drawn = "that of a correction: stutters are drawn again" if self.refine else self.law
+        return drawn if self.pick == "sample" else super().effective_law
 
     def __post_init__(self) -> None:
         if self.rounds is not None and self.budget is not None:
@@ -128,10 +120,7 @@ class Adaptive(Kernel):
         right = "a place needs at least 1 token that may stand there"
         whole_number(self.candidates, "candidates", right=right, most=MOST_CANDIDATES)
         signals.distance(torch.zeros(1, 1, dtype=torch.bool), reach=self.reach)  # refuses a reach that makes no sense
-        self._drawing()
-
-    def check(self, canvas: Canvas) -> None:
-        refuse_nothing_hidden(canvas)
+        super().__post_init__()
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> AdaptiveState:
         left = torch.full((len(canvas.ids),), self.rounds or ROUNDS)
@@ -140,7 +129,7 @@ class Adaptive(Kernel):
 
     def step(self, engine: Engine, noise: Noise, state: AdaptiveState) -> tuple[AdaptiveState, Info]:
         hides = hidden(state)  # (C, L)
-        answers = fill(engine, noise, state, state.ids, hides, self.pick, self._drawing(), measure="entropy")
+        answers = fill(engine, noise, state, state.ids, hides, self.pick, self.how, measure="entropy")
         assert answers.turn is not None
         chosen, partner, within, measured = self._choose(engine, state, hides, answers.turn)
         token, log_prob, passes = answers.token, answers.log_prob, answers.passes + measured
@@ -236,7 +225,7 @@ class Adaptive(Kernel):
             second,
             candidates=self.candidates,
             allowed=state.canvas.allowed,
-            drawing=self._drawing(),
+            drawing=self.how,
             given=state.canvas.given,
         )
         sampled = self.pick == "sample"
@@ -263,9 +252,6 @@ class Adaptive(Kernel):
             left=torch.where(touched, AGAIN, state.left),
             refined=state.refined + touched,
         ), again.sum(1)
-
-    def _drawing(self) -> Drawing:
-        return drawing(self.pick, self.temperature, self.top_k, self.top_p)
 
 
 # ---- sets

@@ -5,7 +5,9 @@ Knows no order and no schedule: which places are drawn when is each kernel's own
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,7 +17,7 @@ from besag.errors import BesagError, nearest
 from besag.noise import Sampling
 from besag.samplers.chain import EVERY_TIME
 from besag.samplers.drawing import Drawing, draw
-from besag.samplers.kernel import AnyState, Canvas, Noise, State, hidden, refuse_no_places
+from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, State, changes, hidden, refuse_no_places
 
 Pick = Literal["sample", "argmax"]
 PICKS = ("sample", "argmax")
@@ -23,6 +25,69 @@ MEASURES = {"entropy": "entropy", "margin": "margin", "confidence": "best"}  # t
 
 
 SEARCH = f"no law: a search for likely text, {EVERY_TIME}"  # what comes of the likeliest tokens alone
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoder(Kernel):
+    """A kernel that fills what is hidden, with tokens that are drawn, or with the likeliest."""
+
+    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = "sample"
+    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
+    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
+    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
+
+    @property
+    def effective_law(self) -> str:
+        return SEARCH if self.pick == "argmax" else self.law
+
+    @property
+    def how(self) -> Drawing:
+        """How tokens are drawn; the likeliest one is not drawn at all, so nothing about drawing may be said with it."""
+        refuse_unknown("pick", self.pick, PICKS)
+        how = Drawing(self.temperature, self.top_k, self.top_p)
+        if self.pick == "argmax" and not how.plain:
+            raise BesagError(
+                f"pick='argmax' takes the likeliest token, so there is nothing for temperature={self.temperature!r}, "
+                f"top_k={self.top_k!r}, top_p={self.top_p!r} to act on: leave them out, or give pick='sample'"
+            )
+        return how
+
+    def __post_init__(self) -> None:
+        _ = self.how
+
+    def check(self, canvas: Canvas) -> None:
+        refuse_nothing_hidden(canvas)
+
+    def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> Any:
+        return State(canvas.ids.clone(), never_the_mask(canvas, engine.conditionals.width), 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chooser(Decoder):
+    """A decoder that asks about hidden places in one pass a step, and chooses which of them to reveal."""
+
+    measure: ClassVar[str]  # of MEASURES: by which it chooses
+
+    def asked(self, state: State) -> Tensor:
+        """(C, L) the places that may be revealed now."""
+        return hidden(state)
+
+    @abstractmethod
+    def choose(self, state: State, asked: Tensor, turn: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """(C, L) those that are, where the model is the surer of a place the less its turn; and what is to be told."""
+
+    def step(self, engine: Engine, noise: Noise, state: State) -> tuple[State, Info]:
+        asked = self.asked(state)  # (C, L)
+        answers = fill(engine, noise, state, state.ids, asked, self.pick, self.how, measure=self.measure)
+        assert answers.turn is not None
+        chosen, more = self.choose(state, asked, answers.turn)
+        ids = torch.where(chosen, answers.token, state.ids)
+        log_prob = answers.log_prob.masked_fill(~chosen, 0).sum(1)
+        told = {"revealed": chosen.sum(1), **more, "log_prob": log_prob}
+        return State(ids, state.canvas, state.step + 1), Info(changes(state.ids, ids), answers.passes, told)
+
+    def steps(self, canvas: Canvas) -> int:
+        return most_hidden(canvas)
 
 
 def foremost(turn: Tensor, among: Tensor, size: int | Tensor) -> Tensor:
@@ -137,18 +202,6 @@ def drawn_at(
 
 
 # ---- what the decoders refuse, each in the same words
-
-
-def drawing(pick: str, temperature: float, top_k: int | None, top_p: float | None) -> Drawing:
-    """How tokens are drawn; the likeliest one is not drawn at all, so nothing about drawing may be said with it."""
-    refuse_unknown("pick", pick, PICKS)
-    how = Drawing(temperature, top_k, top_p)
-    if pick == "argmax" and not how.plain:
-        raise BesagError(
-            f"pick='argmax' takes the likeliest token, so there is nothing for temperature={temperature!r}, "
-            f"top_k={top_k!r}, top_p={top_p!r} to act on: leave them out, or give pick='sample'"
-        )
-    return how
 
 
 def refuse_unknown(option: str, value: str, known: tuple[str, ...]) -> None:

@@ -28,24 +28,15 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.samplers.drawing import COLDEST
-from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, hidden, register
-from besag.samplers.kernels.decoding import (
-    SEARCH,
-    Pick,
-    drawing,
-    fill,
-    most_hidden,
-    never_the_mask,
-    refuse_nothing_hidden,
-)
+from besag.samplers.kernel import State, register
+from besag.samplers.kernels.decoding import Chooser
 
 
 @register
 @dataclass(frozen=True)
-class EntropyBound(Kernel):
+class EntropyBound(Chooser):
     name = "entropy_bound"
     title = "as many places at a time as a bound on their joint entropy allows"
     formula = "x_i ~ p(x_i | all that is shown) for all i ∈ S, Σ_S H_i − max_S H_i ≤ bound"
@@ -53,46 +44,20 @@ class EntropyBound(Kernel):
     passes = "1 a step, at most n for n hidden places"
     ends = True
     cite = ("benhamu2025",)
+    measure = "entropy"
 
     bound: Annotated[float, "most nats that a set of places may lose"] = 1.0
-    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = "sample"
-    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
-    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
-    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
-
-    @property
-    def effective_law(self) -> str:
-        return SEARCH if self.pick == "argmax" else self.law
 
     def __post_init__(self) -> None:
         if not 0 <= self.bound <= 1 / COLDEST:
             raise BesagError(
                 f"bound={quoted(self.bound)}: give nats, at least 0; 0 draws one uncertain place at a time"
             )
-        drawing(self.pick, self.temperature, self.top_k, self.top_p)
+        super().__post_init__()
 
-    def check(self, canvas: Canvas) -> None:
-        refuse_nothing_hidden(canvas)
-
-    def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> State:
-        return State(canvas.ids.clone(), never_the_mask(canvas, engine.conditionals.width), 0)
-
-    def step(self, engine: Engine, noise: Noise, state: State) -> tuple[State, Info]:
-        hides = hidden(state)  # (C, L)
-        how = drawing(self.pick, self.temperature, self.top_k, self.top_p)
-        answers = fill(engine, noise, state, state.ids, hides, self.pick, how, measure="entropy")
-        assert answers.turn is not None
-        chosen, loss = within(answers.turn, hides, float(self.bound))
-        ids = torch.where(chosen, answers.token, state.ids)
-        more = {
-            "revealed": chosen.sum(1),
-            "loss_bound": loss,
-            "log_prob": answers.log_prob.masked_fill(~chosen, 0).sum(1),
-        }
-        return State(ids, state.canvas, state.step + 1), Info(changes(state.ids, ids), answers.passes, more)
-
-    def steps(self, canvas: Canvas) -> int:
-        return most_hidden(canvas)
+    def choose(self, state: State, asked: Tensor, turn: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        chosen, loss = within(turn, asked, float(self.bound))
+        return chosen, {"loss_bound": loss}
 
 
 def within(entropy: Tensor, among: Tensor, bound: float) -> tuple[Tensor, Tensor]:

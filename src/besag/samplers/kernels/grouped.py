@@ -24,7 +24,6 @@ from typing import Annotated
 
 from besag.checks import MOST_PLACES, whole_number
 from besag.samplers.kernel import register
-from besag.samplers.kernels.decoding import Pick
 from besag.samplers.kernels.ordered import Order, Revealing
 
 
@@ -41,10 +40,6 @@ class Grouped(Revealing):
 
     size: Annotated[int, "places of a group"] = 2
     order: Annotated[Order, "which places are next"] = "confidence"
-    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = "sample"
-    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
-    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
-    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
         whole_number(self.size, "size", right="a group has at least 1 place", most=MOST_PLACES)

@@ -22,7 +22,7 @@ hidden first.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple
 
 import torch
@@ -32,8 +32,8 @@ from besag.checks import MOST_PLACES, whole_number
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.results.words import counted
-from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, changes, refuse_no_places, register
-from besag.samplers.kernels.decoding import SEARCH, Pick, drawing, fill, foremost
+from besag.samplers.kernel import AnyState, Canvas, Info, Noise, changes, refuse_no_places, register
+from besag.samplers.kernels.decoding import Decoder, Pick, fill, foremost
 
 USUAL = 10  # iterations in the paper
 
@@ -47,7 +47,7 @@ class MaskPredictState(NamedTuple):
 
 @register
 @dataclass(frozen=True)
-class MaskPredict(Kernel):
+class MaskPredict(Decoder):
     name = "mask_predict"
     title = "all places at once, then the least sure ones again and again"
     formula = "x_K ~ Π_{i∈K} p(x_i | x_∖K), K the n_t least probable"
@@ -58,20 +58,13 @@ class MaskPredict(Kernel):
 
     iterations: Annotated[int | None, "steps; if none, 10 or the free places"] = None
     schedule: Annotated[Literal["linear", "cosine"], "how many places are hidden again"] = "linear"
-    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = "argmax"
-    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
-    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
-    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
-
-    @property
-    def effective_law(self) -> str:
-        return SEARCH if self.pick == "argmax" else self.law
+    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = field(default="argmax", kw_only=True)
 
     def __post_init__(self) -> None:
         if self.iterations is not None:
             right = "make at least 1, which predicts every place once"
             whole_number(self.iterations, "iterations", right=right, most=MOST_PLACES)
-        drawing(self.pick, self.temperature, self.top_k, self.top_p)
+        super().__post_init__()
 
     def check(self, canvas: Canvas) -> None:
         refuse_no_places(canvas)
@@ -91,8 +84,7 @@ class MaskPredict(Kernel):
         size = self._sizes(canvas, state.step).to(state.ids.device)
         hide = foremost(state.log_prob, canvas.free, size)  # (C, L)
         shown = state.ids.masked_fill(hide, canvas.mask_id)
-        how = drawing(self.pick, self.temperature, self.top_k, self.top_p)
-        answers = fill(engine, noise, state, shown, hide, self.pick, how)
+        answers = fill(engine, noise, state, shown, hide, self.pick, self.how)
         ids = torch.where(hide, answers.token, state.ids)
         log_prob = torch.where(hide, answers.log_prob, state.log_prob)
         info = Info(changes(state.ids, ids), answers.passes, {"score": log_prob.sum(1)})

@@ -26,30 +26,24 @@ from torch import Tensor
 from besag.engine import Engine
 from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
-from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, hidden, register
+from besag.samplers.kernel import Canvas, Info, Noise, State, changes, hidden, register
 from besag.samplers.kernels.decoding import (
     MEASURES,
-    SEARCH,
+    Decoder,
     Pick,
-    drawing,
     fill,
     foremost,
     most_hidden,
-    refuse_nothing_hidden,
 )
 
 Order = Literal["left_to_right", "right_to_left", "random", "entropy", "margin", "confidence"]
 ORDERS: tuple[Order, ...] = get_args(Order)
 
 
-class Revealing(Kernel):
+class Revealing(Decoder):
     """What `ordered` and `grouped` share: the next `together` places of an order, in each step."""
 
     order: Order
-    pick: Pick
-    temperature: float
-    top_k: int | None
-    top_p: float | None
 
     @property
     def together(self) -> int:
@@ -57,22 +51,13 @@ class Revealing(Kernel):
 
     @property
     def effective_law(self) -> str:
-        return SEARCH if self.pick == "argmax" and self.order != "random" else self.law
-
-    def __post_init__(self) -> None:
-        self._drawing()
-
-    def check(self, canvas: Canvas) -> None:
-        refuse_nothing_hidden(canvas)
+        return self.law if self.order == "random" else super().effective_law
 
     def step(self, engine: Engine, noise: Noise, state: State) -> tuple[State, Info]:
-        return reveal(engine, noise, state, self.order, self.together, self.pick, self._drawing())
+        return reveal(engine, noise, state, self.order, self.together, self.pick, self.how)
 
     def steps(self, canvas: Canvas) -> int:
         return -(-most_hidden(canvas) // self.together)
-
-    def _drawing(self) -> Drawing:
-        return drawing(self.pick, self.temperature, self.top_k, self.top_p)
 
 
 @register
@@ -87,10 +72,6 @@ class Ordered(Revealing):
     cite = ("uria2014", "shen2023")
 
     order: Annotated[Order, "which place is next"] = "left_to_right"
-    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = "sample"
-    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
-    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
-    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
 
 def reveal(

@@ -26,7 +26,7 @@ more, all of them in one pass, and nothing else is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple
 
 import torch
@@ -36,8 +36,8 @@ from besag.checks import MOST_STEPS, whole_number
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.noise import Sampling
-from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, changes, register
-from besag.samplers.kernels.decoding import SEARCH, Pick, drawing, fill, foremost
+from besag.samplers.kernel import AnyState, Canvas, Info, Noise, changes, refuse_no_places, register
+from besag.samplers.kernels.decoding import Decoder, Pick, fill, foremost
 
 
 class RefineState(NamedTuple):
@@ -50,7 +50,7 @@ class RefineState(NamedTuple):
 
 @register
 @dataclass(frozen=True)
-class Refine(Kernel):
+class Refine(Decoder):
     name = "refine"
     title = "all places at once from the whole sequence, again and again"
     formula = "x' ~ Π_i p(x_i | x), nothing hidden"
@@ -62,24 +62,24 @@ class Refine(Kernel):
 
     iterations: Annotated[int, "steps"] = 10
     start: Annotated[Literal["noise", "mask", "given"], "random tokens, masks, or the text itself"] = "noise"
-    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = "argmax"
+    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = field(default="argmax", kw_only=True)
     share: Annotated[float, "of the places that are updated after the first step"] = 1.0
     remask_stutter: Annotated[bool, "hide a token that repeats its left neighbour"] = False
     hide: Annotated[bool, "hide each place that is asked about, at one pass a place"] = False
-    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
-    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
-    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     @property
     def effective_law(self) -> str:
-        return SEARCH if self.pick == "argmax" and self.start != "noise" else self.law
+        return self.law if self.start == "noise" else super().effective_law
 
     def __post_init__(self) -> None:
         right = "make at least 1, which predicts every place once"
         whole_number(self.iterations, "iterations", right=right, most=MOST_STEPS)
         if not 0 < self.share <= 1:
             raise BesagError(f"share={self.share!r}: the share of places to update is above 0 and at most 1")
-        drawing(self.pick, self.temperature, self.top_k, self.top_p)
+        super().__post_init__()
+
+    def check(self, canvas: Canvas) -> None:
+        refuse_no_places(canvas)  # what is there already can be refined
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> RefineState:
         ids = canvas.ids.clone()
@@ -102,7 +102,7 @@ class Refine(Kernel):
             state.ids.masked_fill(stutters, canvas.mask_id),
             asked,
             self.pick,
-            drawing(self.pick, self.temperature, self.top_k, self.top_p),
+            self.how,
             measure="confidence" if unrolls else None,
             alone=self.hide,
         )

@@ -46,14 +46,12 @@ from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.noise import Sampling
 from besag.samplers.drawing import COLDEST
-from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
+from besag.samplers.kernel import Canvas, Info, Noise, changes, register
 from besag.samplers.kernels.decoding import (
-    Pick,
-    drawing,
+    Decoder,
     drawn_at,
     hidden_at_first,
     never_the_mask,
-    refuse_nothing_hidden,
 )
 from besag.samplers.kernels.schedules import checked_grid, schedule, shown
 
@@ -77,7 +75,7 @@ class Move(NamedTuple):
 
 @register
 @dataclass(frozen=True)
-class Remask(Kernel):
+class Remask(Decoder):
     name = "remask"
     title = "masked diffusion that masks again what it has revealed"
     formula = "shown → masked with probability σ; masked → revealed with (α_s − (1 − σ)α_t)/(1 − α_t)"
@@ -90,24 +88,13 @@ class Remask(Kernel):
     eta: Annotated[float, "how much is taken back"] = 1.0
     grid: Annotated[int, "steps of time"] = 64
     schedule: Annotated[Literal["log_linear", "cosine", "geometric"], "of the share that is shown"] = "log_linear"
-    pick: Annotated[Pick, "draw tokens, or take the likeliest"] = "sample"
-    temperature: Annotated[float, "divides the logits: 1 is the model's own law"] = 1.0
-    top_k: Annotated[int | None, "draw from so many of the likeliest tokens"] = None
-    top_p: Annotated[float | None, "draw from the fewest tokens that hold this share"] = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.eta <= 1 / COLDEST:
             raise BesagError(f"eta={quoted(self.eta)}: how much is taken back, a number from 0 (nothing) up")
         checked_grid(self.grid)
         schedule(self.schedule)
-        drawing(self.pick, self.temperature, self.top_k, self.top_p)
-
-    @property
-    def effective_law(self) -> str:
-        return self.law if self.pick == "sample" else "no law: a search for likely text"
-
-    def check(self, canvas: Canvas) -> None:
-        refuse_nothing_hidden(canvas)
+        super().__post_init__()
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> RemaskState:
         moves = hidden_at_first(canvas)
@@ -166,8 +153,7 @@ class Remask(Kernel):
         return (after - (1 - sigma) * before) / (1 - before), sigma
 
     def _drawn(self, engine: Engine, noise: Noise, state: RemaskState, where: Tensor) -> tuple[Tensor, Tensor]:
-        how = drawing(self.pick, self.temperature, self.top_k, self.top_p)
-        return drawn_at(engine, noise, state.ids, state.canvas, where, state.step, how, self.pick)
+        return drawn_at(engine, noise, state.ids, state.canvas, where, state.step, self.how, self.pick)
 
     def steps(self, canvas: Canvas) -> int:
         return self.grid

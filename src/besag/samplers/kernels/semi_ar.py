@@ -85,7 +85,7 @@ class SemiAr(Kernel):
                 f"window={self.window}: {engine.conditionals.name!r} sees {limit} tokens, {lead + trail} of them "
                 f"special here, so a window has at most {limit - lead - trail}"
             )
-        canvas = canvas if self.grid is None else never_the_mask(canvas, engine.conditionals.width)
+        canvas = never_the_mask(canvas, engine.conditionals.width)
         return State(canvas.ids.clone(), canvas, 0)
 
     def steps(self, canvas: Canvas) -> int:

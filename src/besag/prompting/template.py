@@ -1,0 +1,72 @@
+"""A template, as "{text} [T] [T] [T] [MASK].": columns in braces, trigger tokens, the gap that the model fills.
+
+A row is tokenised once, with the mask token at every trigger and at the gap, and the triggers' own tokens are put in
+afterwards: so a trigger is always one token, whatever stands beside it. Knows texts and ids, no model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from besag.arrays import Ints
+from besag.errors import BesagError, nearest, quoted
+from besag.places.tokens import token_ids
+from besag.vocabulary import Encoded, Vocabulary
+
+TRIGGER, GAP = "[T]", "[MASK]"
+SLOTS = re.compile(r"\[T\]|\[MASK\]")
+FIELDS = re.compile(r"\{(\w+)\}")
+
+
+class Asked(NamedTuple):
+    """A row as the network reads it."""
+
+    ids: Ints  # (L,) the mask token at the triggers and at the gap
+    triggers: Ints  # (T,) their positions
+    gap: int
+
+
+class Template:
+    def __init__(self, text: str, vocabulary: Vocabulary) -> None:
+        slots = SLOTS.findall(text)
+        if slots.count(GAP) != 1:
+            raise BesagError(f"template={quoted(text)}: write {GAP} once, where the label stands")
+        if vocabulary.mask_token is None:
+            raise BesagError("the model has no mask token, so there is no gap to fill: take a masked model")
+        self.text, self.vocabulary = text, vocabulary
+        self.triggers = len(slots) - 1
+        self.gap = slots.index(GAP)  # how many triggers stand before it
+        self.fields = FIELDS.findall(text)
+
+    def asked(self, row: Mapping[str, Any]) -> Asked:
+        """A row's ids, and where its slots stand."""
+        encoded = self.encoded(row)
+        places = np.flatnonzero(encoded.ids == self.vocabulary.mask_id)
+        if len(places) != self.triggers + 1:
+            raise BesagError(f"{quoted(dict(row))} holds the mask token {self.vocabulary.mask_token!r} itself")
+        return Asked(encoded.ids, np.delete(places, self.gap), int(places[self.gap]))
+
+    def encoded(self, row: Mapping[str, Any]) -> Encoded:
+        mask = str(self.vocabulary.mask_token)
+        return self.vocabulary.encode(
+            [FIELDS.sub(lambda found: self._value(row, found[1]), SLOTS.sub(mask, self.text))]
+        )[0]
+
+    def _value(self, row: Mapping[str, Any], field: str) -> str:
+        if field not in row:
+            raise BesagError(f"the template wants {{{field}}}, and a row has {', '.join(row)}.{nearest(field, row)}")
+        return str(row[field])
+
+    def words(self, row: Mapping[str, Any], words: Sequence[str]) -> Ints:
+        """(n,) the tokens of words of one token each, as they stand in the gap."""
+        asked = self.asked(row)
+        return np.array(token_ids(self.vocabulary, self.encoded(row), asked.gap, list(words)))
+
+    def filled(self, tokens: Sequence[int]) -> str:
+        """The template with its triggers written out."""
+        written = iter(self.vocabulary.tokenizer.decode([token]).strip() for token in tokens)
+        return SLOTS.sub(lambda found: GAP if found[0] == GAP else next(written), self.text)
