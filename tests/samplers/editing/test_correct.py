@@ -30,7 +30,8 @@ def by_hand(lm: besag.LanguageModel, text: str) -> list[tuple[int, int, float]]:
         odds = float(rows[place, best] - whole[place, int(encoded.ids[place])])
         part_of_a_letter = "\ufffd" in lm.tokenizer.convert_tokens_to_string([lm.vocabulary.token(best)])
         a_space = not encoded.tokens[place].strip("▁Ġ")
-        if odds > 0 and not part_of_a_letter and not a_space:
+        unknown = int(encoded.ids[place]) == lm.vocabulary.unknown_id
+        if odds > 0 and not (part_of_a_letter or a_space or unknown):
             found.append((place, best, odds))
     return found
 

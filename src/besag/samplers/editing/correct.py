@@ -94,9 +94,12 @@ class Corrections(Presented):
     def facts(self) -> list[str]:
         """What a reader must know, most important first."""
         changed = sum(bool(row.edits) for row in self.rows)
+        unread = sum(row.status != Status.OK for row in self.rows)
+        left_out = [f"{counted(unread, 'text')} left out: their status says why"] if unread else []
         return [
             f"{changed:,} of {counted(len(self.rows), 'text')} changed, "
             f"{counted(sum(len(row.edits) for row in self.rows), 'token')}",
+            *left_out,
             f"one pass, nothing hidden; log odds above {self.margin:g}",
             self.model,
             self.dtype,

@@ -37,7 +37,7 @@ def unlike(old: Vocabulary, new: Vocabulary) -> tuple[int, str, str] | None:
 def pieces(old: Vocabulary, new: Vocabulary) -> list[list[int]]:
     """For each id of the new vocabulary, the old tokens whose mean it begins with; [] where there are none."""
     known, found = old.tokenizer.get_vocab(), [list[int]() for _ in range(width(new))]
-    roles = {}
+    roles: dict[int, int] = {}  # new → old
     for role in ROLES:
         here, there = (getattr(one.tokenizer, f"{role}_token_id", None) for one in (new, old))
         if here is not None and there is not None:
