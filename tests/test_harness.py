@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.harnessing import evaluated
 from tests.networks import tiny, vocabulary
 
 import besag
@@ -22,20 +22,6 @@ ITEMS = [
     {"context": "a man", "choices": ["the the the", "sleeps"], "label": 1},
     {"context": "", "choices": ["the man sleeps", "man"], "label": 0},
 ]
-TASK = """
-task: tiny_choice
-dataset_path: json
-dataset_kwargs:
-  data_files:
-    test: {file}
-output_type: multiple_choice
-test_split: test
-doc_to_text: "{{{{context}}}}"
-doc_to_choice: "{{{{choices}}}}"
-doc_to_target: "{{{{label}}}}"
-metric_list:
-  - metric: acc
-"""
 
 
 @pytest.fixture(scope="module")
@@ -50,26 +36,14 @@ def instance(*args):
     return SimpleNamespace(args=args)
 
 
-def test_a_task_of_the_real_harness(folder, tmp_path, monkeypatch):
-    import lm_eval
-    from lm_eval.tasks import TaskManager
-
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    file = tmp_path / "items.jsonl"
-    file.write_text("".join(json.dumps(item) + "\n" for item in ITEMS), encoding="utf-8")
-    (tmp_path / "tiny_choice.yaml").write_text(TASK.format(file=file), encoding="utf-8")
-    results = lm_eval.simple_evaluate(
-        model="besag", model_args=f"pretrained={folder},method=chain", tasks=["tiny_choice"], log_samples=True,
-        task_manager=TaskManager(include_path=str(tmp_path), include_defaults=False), bootstrap_iters=0,
-    )  # fmt: skip
+def test_a_task_of_the_real_harness(folder, tmp_path):
+    found, accuracy = evaluated(tmp_path, ITEMS, "besag", f"pretrained={folder},method=chain")
     lm, right = besag.load(folder), 0
-    for item, sample in zip(ITEMS, sorted(results["samples"]["tiny_choice"], key=lambda s: s["doc_id"]), strict=True):
+    for item, answered in zip(ITEMS, found, strict=True):
         own = [lm.score(choice, "chain", prefix=item["context"]).total for choice in item["choices"]]
-        answered = [float(answer[0]) for answer in sample["filtered_resps"]]
         assert answered == pytest.approx(own, abs=1e-4)
         right += own.index(max(own)) == item["label"]
-    assert results["results"]["tiny_choice"]["acc,none"] == pytest.approx(right / len(ITEMS))
+    assert accuracy == pytest.approx(right / len(ITEMS))
 
 
 @pytest.mark.parametrize("method", ["chain", "pll", "word_l2r"])

@@ -27,7 +27,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import ClassVar, ParamSpec
+from typing import ClassVar, ParamSpec, Protocol
 
 import typer
 
@@ -156,6 +156,11 @@ def _drop_stdout() -> None:
         sys.stdout = io.StringIO()  # stdout was replaced by something without a descriptor
 
 
+class Output(Protocol):
+    def finish(self) -> None: ...
+    def close(self) -> None: ...
+
+
 class CtrlC:
     """Ctrl-C or SIGTERM, held back while something is written that must be whole; a second one is not held back.
 
@@ -192,6 +197,22 @@ class CtrlC:
         if self._pending:
             self._pending = False
             raise KeyboardInterrupt
+
+    def whole(self, out: Output, write: Callable[[], None]) -> bool:
+        """Write an output, finish and close it. False: it was interrupted before it was finished."""
+        finished = False
+        with self.watched():
+            try:
+                write()
+                with self.held_back():
+                    out.finish()
+                    finished = True
+            except KeyboardInterrupt:
+                return finished
+            finally:
+                with self.held_back():
+                    out.close()
+        return True
 
     def _arrived(self, number: int, frame: object) -> None:
         if os.getpid() != self._process:  # a worker that was split off ends as it would without us

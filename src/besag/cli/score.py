@@ -189,26 +189,15 @@ class Run:
 
     def through(self, found: Iterable[Record | None]) -> bool:
         """Score and write all records; False after Ctrl-C."""
-        from besag.cli import side_by_side
+        return self.ctrl_c.whole(self.out, lambda: self._all(found))
 
-        finished = False
-        with self.ctrl_c.watched():
-            try:
-                for record, scores in side_by_side.side_by_side(
-                    in_blocks(found, self.block), self.scorers, self._flush
-                ):
-                    self.unscored.note(record, scores)
-                    with self.ctrl_c.held_back():
-                        self._write(record, scores)
-                with self.ctrl_c.held_back():
-                    self.out.finish()
-                    finished = True
-            except KeyboardInterrupt:
-                return finished
-            finally:
-                with self.ctrl_c.held_back():
-                    self.out.close()
-        return True
+    def _all(self, found: Iterable[Record | None]) -> None:
+        from besag.cli.side_by_side import side_by_side
+
+        for record, scores in side_by_side(in_blocks(found, self.block), self.scorers, self._flush):
+            self.unscored.note(record, scores)
+            with self.ctrl_c.held_back():
+                self._write(record, scores)
 
     def _write(self, record: Record, scores: Sequence[Any]) -> None:
         for row in self.view.rows(record, scores, [scorer.label for scorer in self.scorers]):
