@@ -1,8 +1,10 @@
 """Plans of many callers in one thread: the numbers of `Engine.run`, no future lost or told twice, failures alone."""
 
+import contextlib
 import copy
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.laws import Arbitrary, Counting
+from tests.laws import Arbitrary, Counting, Held
 from tests.networks import tiny, vocabulary
 
 import besag
@@ -101,19 +103,6 @@ def test_every_plan_has_the_numbers_of_run_whatever_else_is_submitted(wanted, th
             [expected] = alone.run([asks(seed, length=1 + seed % 4)])
             assert future.result() == expected
     assert scheduler.waiting == 0
-
-
-class Held(Arbitrary):
-    """Answers once it is let go."""
-
-    def __init__(self):
-        super().__init__()
-        self.asked, self.go = threading.Event(), threading.Event()
-
-    def rows(self, questions):
-        self.asked.set()
-        assert self.go.wait(60)
-        return super().rows(questions)
 
 
 def test_requests_of_all_callers_fill_the_same_batches(scheduler):
@@ -237,24 +226,23 @@ def test_what_weighs_nothing_is_let_in_and_goes_first():
     scheduler.close()
 
 
-def test_a_producer_that_is_faster_than_the_device_is_bounded():
-    class Slow(Arbitrary):
-        def rows(self, questions):
-            time.sleep(0.002)
-            return super().rows(questions)
-
-    scheduler, engine, most, refused, futures = Scheduler(queue_tokens=600), Engine(Slow()), 0, 0, []
-    for number in range(1000):
-        try:
-            futures.append(scheduler.submit(engine, asks(number, rounds=1)))
-        except Busy:
-            refused += 1
-            time.sleep(0.0005)
-        most = max(most, scheduler.waiting)
+def test_a_producer_ten_times_faster_than_the_device_is_bounded():
+    law, scheduler = Held(), Scheduler(queue_tokens=240)
+    engine, plans, accepted = Engine(law), weakref.WeakSet(), 0
+    for number in range(5):
+        law.go.clear()
+        futures = []
+        for plan in (asks(200 * number + one, rounds=1, length=6) for one in range(200)):  # 12 tokens each
+            plans.add(plan)
+            with contextlib.suppress(Busy):
+                futures.append(scheduler.submit(engine, plan))
+            assert scheduler.waiting <= 240
+            assert len(plans) <= 2 * 240 / 12 + 3  # those that wait, those just told: nothing of what was refused
+        law.go.set()
+        assert all(future.result(30) for future in futures)
+        accepted += len(futures)
+    assert accepted == 5 * 200 / 10
     assert scheduler.close(seconds=30)
-    assert most <= 600
-    assert refused
-    assert all(future.result() for future in futures)
 
 
 def test_a_deadline_ends_one_plan_and_no_other():

@@ -120,14 +120,14 @@ class Scheduler(Queue):
             return asker.future
         try:
             if ticket is None:
-                asker.ticket = self.admit(load_of(request), seconds)
-                asker.future.add_done_callback(lambda _: asker.ticket.give_back())
+                own = asker.ticket = self.admit(load_of(request), seconds)
+                asker.future.add_done_callback(lambda _: own.give_back())  # which holds no asker, nor its plan
             with self.changed:
                 self._refuse_ended()
                 self._arrived.append((asker, request))
                 self.changed.notify()
-        except BesagError as why:
-            asker.end(why)
+        except BesagError:
+            plan.close()
             raise
         asker.future.add_done_callback(lambda future: self.look_around() if future.cancelled() else None)
         return asker.future
@@ -167,11 +167,15 @@ class Scheduler(Queue):
 
     def _run(self) -> None:
         while self._next():
-            for asker in [asker for asker in self._line if asker.done]:
-                del self._line[asker]
-            oldest = next(iter(self._line), None)
-            if oldest is not None:
-                self._guarded(oldest.engine, lambda work: work.serve(oldest))  # noqa: B023 - at once
+            self._serve_oldest()
+
+    def _serve_oldest(self) -> None:
+        """Nobody is remembered after that: a model that is put away while the thread waits is gone."""
+        for asker in [asker for asker in self._line if asker.done]:
+            del self._line[asker]
+        oldest = next(iter(self._line), None)
+        if oldest is not None:
+            self._guarded(oldest.engine, lambda work: work.serve(oldest))
 
     def _next(self) -> bool:
         """Wait for something to do, take in what has arrived, and run one job. False: all is done, and closed."""
