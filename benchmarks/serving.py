@@ -32,6 +32,8 @@ from typing import Any, NamedTuple
 
 import httpx
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the server has it: the engine is not paid for spinning either
+
 ROOT = Path(__file__).parent.parent
 SENTENCES = (ROOT / "examples" / "sentences.txt").read_text(encoding="utf-8").splitlines()
 PLACES = ["The [MASK] [MASK] very tired.", "She put the [MASK] on the [MASK].", "They [MASK] to the [MASK] every day."]

@@ -98,7 +98,7 @@ class Queue:
             if tokens > self.queue_tokens:
                 raise TooLarge(
                     f"this asks for about {tokens:,} tokens to be run, and {self.queue_tokens:,} may wait here: ask "
-                    "for less at a time"
+                    "for less at a time, or let more wait (--queue-tokens)"
                 )
             if tokens and self.waiting + tokens > self.queue_tokens:
                 wait = self._until_gone(self.waiting + tokens - self.queue_tokens)

@@ -26,7 +26,7 @@ from torch import Tensor
 from besag.arrays import Ints
 from besag.checks import whole_number
 from besag.conditionals.contract import Conditionals, Given, Questions
-from besag.errors import BesagError
+from besag.errors import BesagError, TooLong
 from besag.hardware import send
 from besag.reductions import Chunk, Reduction
 from besag.sources import Sources, longest
@@ -127,7 +127,7 @@ class Batches:
         """
         network = self.conditionals
         if network.max_length is not None and length > network.max_length:
-            raise BesagError(
+            raise TooLong(
                 f"a sequence of {length:,} tokens was asked, and {network.name!r} sees {network.max_length:,} at a "
                 "time: give a shorter text"
             )

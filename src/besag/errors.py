@@ -12,6 +12,10 @@ class BesagError(ValueError):
     """Input that besag cannot use; the message quotes it and says what would be right."""
 
 
+class TooLong(BesagError):
+    """A text that a model does not see at a time, asked about as a whole."""
+
+
 def quoted(value: object) -> str:
     """A value as an error message quotes it: on one line, what is long not whole, whatever it is."""
     try:

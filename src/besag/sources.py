@@ -29,7 +29,7 @@ from besag.conditionals.contract import (
     GivenSource,
     takes_source,
 )
-from besag.errors import BesagError, quoted
+from besag.errors import BesagError, TooLong, quoted
 from besag.hardware import send
 
 KEPT_BYTES = {"cpu": 2**28, "cuda": 2**31, "mps": 2**28}
@@ -102,7 +102,7 @@ class Sources:
         if not len(source):
             raise BesagError(f"a source without tokens was given to {network.name!r}, which reads 1 at least")
         if too_long(network, source):
-            raise BesagError(
+            raise TooLong(
                 f"a source has {len(source):,} tokens, special ones included, and {network.name!r} reads "
                 f"{network.max_source:,}: give a shorter one"
             )
@@ -162,7 +162,7 @@ def read_source(conditionals: Conditionals, text: str) -> Ints:
     [ids] = read_sources(conditionals, [text])
     if too_long(conditionals, ids):
         most = require_source(conditionals).max_source
-        raise BesagError(
+        raise TooLong(
             f"the source {quoted(text)} has {len(ids):,} tokens, special ones included, and {conditionals.name!r} "
             f"reads {most:,}: give a shorter one"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -15,7 +15,6 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 pytest.importorskip("uvicorn", reason="the server is not installed: pip install 'besag[serve]'")
 pytest.importorskip("httpx", reason="httpx is not installed")
 
-import uvicorn
 from fastapi.testclient import TestClient
 from tests.networks import tiny, vocabulary
 
@@ -24,7 +23,7 @@ from besag.conditionals.table import Table
 from besag.language_model import LanguageModel
 from besag.service.app import create
 from besag.service.desk import Desk
-from besag.service.run import listening
+from besag.service.run import address, listening, server
 from besag.service.shelf import Shelf
 
 
@@ -44,10 +43,10 @@ def desk(queue_tokens: int = 2**20, models: dict[str, Any] | None = None, **more
 
 
 @contextmanager
-def asked(one: Desk | None = None) -> Iterator[TestClient]:
+def asked(one: Desk | None = None, cors: Sequence[str] = ()) -> Iterator[TestClient]:
     """A client of the application itself."""
     one = one or desk()
-    with TestClient(create(one), raise_server_exceptions=False) as client:
+    with TestClient(create(one, cors), raise_server_exceptions=False) as client:
         yield client
     one.close(5)
 
@@ -55,16 +54,35 @@ def asked(one: Desk | None = None) -> Iterator[TestClient]:
 @contextmanager
 def served(one: Desk | None = None) -> Iterator[str]:
     """The address of a server."""
-    one, socket = one or desk(), listening("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(create(one), log_config=None, timeout_graceful_shutdown=5))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
+    one = one or desk()
+    try:
+        with running(create(one)) as at:
+            yield at
+    finally:
+        one.close(5)
+
+
+@contextmanager
+def running(app: Any) -> Iterator[str]:
+    """The address of any application."""
+    socket = listening("127.0.0.1", 0)
+    one = server(app, drain=5)
+    thread = threading.Thread(target=one.run, kwargs={"sockets": [socket]}, daemon=True)
     thread.start()
-    while not server.started:
+    while not one.started:
         time.sleep(0.01)
     try:
-        yield f"http://127.0.0.1:{socket.getsockname()[1]}"
+        yield address(socket)
     finally:
-        server.should_exit = True
+        one.should_exit = True
         thread.join(20)
-        one.close(5)
         socket.close()
+
+
+def emptied(one: Desk, within: float = 10) -> bool:
+    """Does nothing wait any more, soon?"""
+    [scheduler] = one.shelf.schedulers.values()
+    end = time.monotonic() + within
+    while scheduler.waiting and time.monotonic() < end:
+        time.sleep(0.02)
+    return scheduler.waiting == 0

@@ -8,8 +8,8 @@ import time
 
 import httpx
 import pytest
-from tests.laws import Arbitrary
-from tests.service.serving import asked, bert, desk, served
+from tests.laws import Arbitrary, Held
+from tests.service.serving import asked, bert, desk, emptied, served
 
 import besag
 from besag.service import app as module
@@ -21,18 +21,6 @@ from besag.service.shelf import Shelf
 
 TEXT = "the cat sat on the mat"
 KEY = "a key of the lab, long enough"
-
-
-class Held(Arbitrary):
-    """Answers once it is let go."""
-
-    def __init__(self):
-        super().__init__()
-        self.go = threading.Event()
-
-    def rows(self, questions):
-        assert self.go.wait(30)
-        return super().rows(questions)
 
 
 def held(queue_tokens: int = 2**20) -> tuple[Held, Desk]:
@@ -70,7 +58,7 @@ def test_every_route_asks_for_a_key(tmp_path):
 # ---- bodies
 
 
-def test_a_body_that_is_too_large_is_never_read():
+def test_a_body_that_is_too_large_is_refused():
     with asked(desk(limits=Limits(body=1000))) as client:
         answer = client.post("/score", json={"texts": "x" * 2000})
         assert (answer.status_code, "1,000 bytes" in answer.text) == (413, True)
@@ -135,7 +123,7 @@ def test_a_full_queue_is_a_429_with_retry_after_and_what_was_accepted_is_answere
 def test_a_deadline_is_a_504():
     law, one = held()
     with served(one) as address:
-        threading.Timer(0.5, law.go.set).start()
+        threading.Thread(target=lambda: law.asked.wait(30) and not time.sleep(0.3) and law.go.set()).start()
         answer = httpx.post(f"{address}/score", json={"texts": "s0 s1"}, headers={"Besag-Deadline": "0.1"}, timeout=20)
         assert (answer.status_code, answer.json()["error"]["type"]) == (504, "Late")
         assert httpx.post(f"{address}/score", json={"texts": "s0 s1"}, timeout=20).status_code == 200
@@ -155,11 +143,7 @@ def test_a_client_that_goes_away_cancels_its_chain():
         body = {"text": "the [MASK] sat", "steps": 100_000, "chains": 1}
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(f"{address}/sample", json=body, timeout=0.5)
-        scheduler = next(iter(one.shelf.schedulers.values()))
-        end = time.monotonic() + 10
-        while scheduler.waiting and time.monotonic() < end:
-            time.sleep(0.02)
-        assert scheduler.waiting == 0
+        assert emptied(one)
 
 
 # ---- faults
@@ -208,6 +192,19 @@ def test_no_page_of_another_origin_may_ask():
     with asked() as client:
         answer = client.get("/models", headers={"Origin": "https://example.org"})
         assert "access-control-allow-origin" not in answer.headers
+
+
+def test_pages_of_an_origin_that_is_named_may_ask_with_a_key(tmp_path):
+    file = tmp_path / "keys"
+    file.write_text(f"{KEY}\n")
+    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+    with asked(desk(keys=Keys(file)), cors=["https://example.org"]) as client:
+        for origin, may in (("https://example.org", True), ("https://elsewhere.org", False)):
+            before = client.options("/score", headers={"Origin": origin, **asks})
+            assert (before.status_code == 200) == may
+            found = client.get("/models", headers={"Origin": origin, "Authorization": f"Bearer {KEY}"})
+            assert (found.headers.get("access-control-allow-origin") == origin) == may
+            assert client.get("/models", headers={"Origin": origin}).status_code == 401
 
 
 def test_a_server_that_shuts_down_takes_nothing_more():

@@ -2,6 +2,7 @@
 
 import json
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from besag.places.tokens import Token
 from besag.results.status import Status
 from besag.service import wire
 from besag.service.keys import Keys
+from besag.service.run import address as address_of
+from besag.service.run import listening
 from besag.service.tokenizers import read_vocabulary, written
 
 TEXT, TWO = "the cat sat on the mat", "the [MASK] sat on the [MASK]"
@@ -122,6 +125,39 @@ def test_a_full_queue_is_waited_for(monkeypatch):
 
         monkeypatch.setattr(scheduler, "admit", sometimes)
         assert remote.score(TEXT).status == "ok"
+        told = iter([True, False])  # a stream that is refused at first, too
+        assert len(remote.sample(TWO, steps=1, watch=lambda *_: None)) == 4
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", "is no server of besag"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "is no server of besag"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", "is no server of besag"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", "broke off in its answer"),
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", r"refused \(404\): Not Found"),
+        (b"nonsense\r\n\r\n", "broke off in its answer"),
+        (b"", "nobody answers"),
+    ],
+)
+def test_whoever_else_answers_is_told_apart(said, words):
+    def answer():
+        with one.accept()[0] as line:
+            line.recv(2**16)
+            line.sendall(said)
+
+    with listening("127.0.0.1", 0) as one:
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(BesagError, match=words):
+            besag.connect(address_of(one), timeout=10)
+        thread.join()
+
+
+def test_nobody_there_is_told():
+    with pytest.raises(BesagError, match=r"nobody answers at 'http://127\.0\.0\.1:1'"):
+        besag.connect("http://127.0.0.1:1", timeout=10)
 
 
 # ---- the wire

@@ -2,10 +2,12 @@
 
 import json
 
+import httpx
 import pytest
 from tests import networks
+from tests.laws import Arbitrary, Counting
 from tests.networks import tiny, vocabulary
-from tests.service.serving import asked, bert, desk
+from tests.service.serving import asked, bert, desk, emptied, served
 
 import besag
 from besag.asking import Asking
@@ -101,6 +103,38 @@ def test_a_chain_that_fails_says_why_in_an_event(client):
     told = events(client.post("/sample", json={"text": "the cat", "stream": True}).text)
     assert told[-1][0] == "error"
     assert "[MASK]" in told[-1][1]["message"] or "mask" in told[-1][1]["message"]
+
+
+def test_a_reader_who_leaves_ends_the_chain():
+    one, body = desk(), {"text": TWO, "steps": 30_000, "chains": 1, "stream": True}
+    with served(one) as address:
+        with httpx.stream("POST", f"{address}/sample", json=body) as answer:
+            assert next(answer.iter_lines()) == "event: step"
+        assert emptied(one)  # of steps that take a minute
+
+
+LONG = " ".join(["the cat sat on the mat"] * 9)  # 54 tokens, of which the model sees 40
+
+
+@pytest.mark.parametrize(
+    ("route", "body", "status"),
+    [
+        ("score", {"texts": LONG}, 200),  # in windows, all of these
+        ("v1/completions", {"prompt": LONG, "echo": True, "max_tokens": 0, "logprobs": 0}, 200),
+        ("joint", {"text": LONG, "positions": [30, 31], "candidates": 3}, 200),
+        ("joint", {"text": LONG, "positions": [1, 50], "candidates": 3}, 413),
+        ("dependence", {"text": LONG, "candidates": 2}, 413),
+        ("fill", {"text": f"[MASK] {LONG} [MASK]", "candidates": 3}, 413),
+        ("sample", {"text": f"[MASK] {LONG}", "steps": 1}, 413),
+        ("sample", {"length": 100, "steps": 1}, 413),
+        ("fill-mask", {"inputs": f"[MASK] {LONG}"}, 413),
+    ],
+)
+def test_a_text_longer_than_the_model_is_read_in_windows_or_refused(client, route, body, status):
+    answer = client.post(f"/{route}", json=body)
+    assert answer.status_code == status, answer.text
+    if status == 413:
+        assert " sees " in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -243,6 +277,38 @@ def test_many_small_texts_weigh_what_they_weigh_alone():
     assert weighing.scores([10] * 7, "pll", {}) == 7 * one == 700
     assert weighing.scores([10], "unmasked", {}) == 10
     assert weighing.scores([10], "chain", {"orders": 3}) == 300
+    assert weighing.scores([10], "ag_chain", {"candidates": 4}) == 500
+    assert weighing.scores([10], "elbo", {"samples": 7}) == 70
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("score", {"texts": "s0 s1 s2 s0 s1", "method": "ag_chain", "options": {"candidates": 2}}),
+        ("score", {"texts": "s0 s1 s2 s0 s1", "method": "elbo", "options": {"samples": 20}}),
+        ("joint", {"text": "[MASK] [MASK] s0 s1", "candidates": "all"}),
+        ("joint", {"text": "[MASK] [MASK] s0 [MASK] [MASK]", "candidates": 3}),
+        ("fill", {"text": "[MASK] [MASK] s0 [MASK] [MASK]", "candidates": 2, "beam": 3}),
+        ("dependence", {"text": "s0 s1 s2 s0", "candidates": 3}),
+        ("sample", {"text": "[MASK] [MASK] s0 s1", "steps": 6, "kernel": "gibbs"}),
+        ("sample", {"text": "[MASK] [MASK] s0 s1", "steps": 6, "kernel": "metropolis"}),
+        ("sample", {"text": "[MASK] [MASK] s0 s1", "steps": 6, "kernel": "tempering", "options": {"rungs": 3}}),
+        ("sample", {"text": "[MASK] [MASK] s0 s1", "steps": 6, "kernel": "block_gibbs",
+                    "options": {"inner": "ag", "candidates": 3}}),
+    ],
+)  # fmt: skip
+def test_what_is_asked_weighs_no_less_than_what_is_run(route, body):
+    law = Counting(Arbitrary())
+    lm, weights = besag.load(law, progress=False), []
+    one = desk(models={"law": lambda: lm})
+    with asked(one) as client:
+        client.get("/health")
+        [scheduler] = one.shelf.schedulers.values()
+        admit = scheduler.admit
+        law.batches.clear()
+        scheduler.admit = lambda tokens, seconds: weights.append(tokens) or admit(tokens, seconds)
+        assert client.post(f"/{route}", json=body).status_code == 200
+    assert 0 < sum(map(len, law.sequences)) <= weights[0]
 
 
 @pytest.mark.parametrize("count", [1, 8])

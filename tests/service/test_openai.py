@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.harnessing import evaluated
 from tests.service.serving import asked, bert, desk, served, table
 
 import besag
@@ -116,40 +117,31 @@ def test_fill_mask_is_hugging_faces(client):
     assert client.post("/fill-mask", json={"inputs": "the cat"}).status_code == 400
 
 
-# ---- the real harness
+def test_the_real_client_of_hugging_face_reads_fillings(client):
+    hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
+    with served() as address:
+        own = hub.InferenceClient(f"{address}/fill-mask", token="none")
+        found = own.fill_mask("the [MASK] sat", top_k=3)
+        named = own.fill_mask("the [MASK] sat", targets=["mat", "cat", "mat"])
+    rows = bert().fill("the [MASK] sat", 10_000, outcomes="all").rows
+    probabilities = {row.tokens[0]: row.prob for row in rows}
+    assert [one.token for one in found] == [row.tokens[0].id for row in rows[:3]]
+    assert {one.token_str: one.score for one in named} == pytest.approx(
+        {word: probabilities[word] for word in ("cat", "mat")}, abs=1e-5
+    )
+    assert named[0].score >= named[1].score
+    refused = client.post("/fill-mask", json={"inputs": "the [MASK] sat", "parameters": {"targets": ["cat sat"]}})
+    assert (refused.status_code, "one place holds one" in refused.text) == (400, True)
 
-TASK = """
-task: {name}
-dataset_path: json
-dataset_kwargs:
-  data_files:
-    test: {file}
-output_type: multiple_choice
-test_split: test
-doc_to_text: "{{{{context}}}}"
-doc_to_choice: "{{{{choices}}}}"
-doc_to_target: 0
-metric_list:
-  - metric: acc
-"""
+
+# ---- the real harness
 
 
 def decided(folder: Path, address: str, items: list[dict], model: str, **more: object) -> list[list[float]]:
     """What local-completions makes of each choice of each item."""
-    lm_eval = pytest.importorskip("lm_eval", reason="lm-evaluation-harness is missing: pip install 'besag[harness]'")
     pytest.importorskip("tenacity", reason="the harness asks servers with tenacity: pip install 'besag[harness]'")
-    from lm_eval.tasks import TaskManager
-
-    file = folder / "items.jsonl"
-    file.write_text("".join(json.dumps(item) + "\n" for item in items))
-    (folder / "pairs.yaml").write_text(TASK.format(name="served_pairs", file=file))
     arguments = {"model": model, "base_url": f"{address}/v1/completions", "max_retries": 3, **more}
-    results = lm_eval.simple_evaluate(
-        model="local-completions", model_args=arguments, tasks=["served_pairs"], log_samples=True, bootstrap_iters=0,
-        task_manager=TaskManager(include_path=str(folder), include_defaults=False),
-    )  # fmt: skip
-    samples = sorted(results["samples"]["served_pairs"], key=lambda one: one["doc_id"])
-    return [[answer[0] for answer in one["filtered_resps"]] for one in samples]
+    return evaluated(folder, items, "local-completions", arguments)[0]
 
 
 @pytest.mark.parametrize("more", [{}, {"num_concurrent": 4}, {"batch_size": 3}, {"tokenized_requests": False}])

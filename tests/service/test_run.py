@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -23,7 +22,7 @@ from typer.testing import CliRunner
 import besag
 from besag.cli import app
 from besag.errors import BesagError
-from besag.service.run import listening
+from besag.service.run import listening, tidy
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
@@ -76,15 +75,21 @@ def test_sigterm_under_load_answers_what_was_accepted(folder):
         assert process.wait(30) == 143
 
 
-def test_a_port_that_is_taken_is_said():
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        with pytest.raises(BesagError, match=f"port={port} of 127.0.0.1 cannot be had"):
-            listening("127.0.0.1", port)
-    with pytest.raises(BesagError, match="is no address"):
-        listening("no such host", 0)
+@pytest.mark.parametrize("command", ["serve", "explore"])
+def test_a_port_that_is_taken_is_told_before_a_model_is_loaded(monkeypatch, command):
+    loaded: list[object] = []
+    monkeypatch.setattr(besag, "load", lambda *args, **options: loaded.append(args))
+    with listening("127.0.0.1", 0) as other:
+        port = str(other.getsockname()[1])
+        result = CliRunner().invoke(app, [command, "--port", port])
+    assert (result.exit_code, loaded) == (2, [])
+    assert f"--port {port} of 127.0.0.1 cannot be had (Address already in use): give another" in result.stderr
+
+
+@pytest.mark.parametrize("host", ["no such host", "192.0.2.1"])  # the last is nobody's
+def test_an_address_that_is_none_is_said(host):
+    with pytest.raises(BesagError, match="is no address of this machine"):
+        listening(host, 0)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +112,29 @@ def test_without_the_extra_it_is_named(monkeypatch):
     result = CliRunner().invoke(app, ["serve"])
     assert result.exit_code == 2
     assert "pip install 'besag[serve]'" in result.stderr
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's allocator")
+def test_what_was_freed_is_given_back():
+    held = [bytearray(4000) for _ in range(50_000)]  # 200 MB in pieces that the allocator keeps
+    kept = held[::50]
+    del held
+    ended = threading.Event()
+    before = resident()
+    thread = threading.Thread(target=tidy, args=(ended, 0.05))
+    thread.start()
+    end = time.monotonic() + 10
+    while resident() > before - 100e6 and time.monotonic() < end:
+        time.sleep(0.05)
+    ended.set()
+    thread.join(5)
+    assert not thread.is_alive()
+    assert resident() < before - 100e6
+    assert len(kept) == 1000
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.mark.parametrize(("own", "kept"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])

@@ -1,13 +1,20 @@
 """Models by name, loaded when asked for, within a budget."""
 
+import copy
 import threading
+import time
+import weakref
 
 import pytest
-from tests.service.serving import table
+from tests.networks import tiny, vocabulary
+from tests.service.serving import bert, table
 
+import besag
 from besag.admission import Busy, Stopped
+from besag.asking import Asking
 from besag.errors import BesagError
 from besag.service import shelf as module
+from besag.service.desk import through
 from besag.service.shelf import Shelf, UnknownModel, size
 
 
@@ -68,6 +75,66 @@ def test_what_can_never_fit_is_said(counted):
     _, loaders = counted
     with pytest.raises(BesagError, match="takes 10 bytes, and models may take 5"):
         ask(Shelf(loaders, memory=5), "a")
+
+
+def test_what_can_never_fit_is_loaded_once(counted, monkeypatch):
+    loaded, loaders = counted
+    shelf = Shelf(loaders, memory=15)
+    ask(shelf, "a")
+    monkeypatch.setattr(module, "size", lambda lm: 20)
+    for _ in range(2):
+        with pytest.raises(BesagError, match="serve it with more"):
+            ask(shelf, "b")
+    assert loaded == ["a", "b"]
+    assert shelf.loaded("a")  # nobody was put away for it
+    shelf.close(5)
+
+
+def test_two_that_are_loaded_at_once_keep_to_the_budget(counted):
+    _, loaders = counted
+
+    def slowly(load):
+        return lambda: time.sleep(0.1) or load()
+
+    shelf = Shelf({name: slowly(load) for name, load in loaders.items()}, memory=10)
+    answers = []
+
+    def try_again(name):
+        while True:
+            try:
+                answers.append(ask(shelf, name))
+                return
+            except Busy:
+                time.sleep(0.01)
+
+    threads = [threading.Thread(target=try_again, args=(name,)) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    most = 0
+    while any(thread.is_alive() for thread in threads):
+        most = max(most, sum(shelf.loaded(name) is not None for name in "abc"))
+    assert (most, len(answers)) == (1, 3)
+    shelf.close(5)
+
+
+def test_what_is_put_away_is_gone():
+    made = []
+
+    def load():
+        network = copy.deepcopy(tiny("bert")).eval()
+        made.append(weakref.ref(network))
+        return besag.load((network, vocabulary("bert").tokenizer), device="cpu", progress=False)
+
+    shelf = Shelf({"a": load, "b": load}, memory=1.5 * size(bert()))
+    for name in "ab":
+        with shelf.borrowed(name) as (lm, scheduler), scheduler.admit(100) as ticket:
+            assert through(lm, Asking(lm.engine, scheduler, ticket)).score("the cat sat").total
+            del lm
+    end = time.monotonic() + 5
+    while made[0]() is not None and time.monotonic() < end:
+        time.sleep(0.01)  # the thread of the device has heard of it
+    assert [one() is None for one in made] == [True, False]
+    shelf.close(5)
 
 
 def test_a_closed_shelf_lends_nothing():

@@ -30,20 +30,19 @@ def explore(model: ModelOptions, port: Port = 0, browser: Browser = True) -> int
     require("uvicorn", extra="serve")
     from besag.models import EMBEDDED
     from besag.service.desk import Desk
-    from besag.service.run import serve
+    from besag.service.run import address, listening, serve
     from besag.service.shelf import Shelf
 
     name = (model.model or EMBEDDED).rstrip("/").split("/")[-1]
     shelf = Shelf({name: partial(model.load, False)})
-    with shelf.borrowed(name):
-        pass  # what cannot be loaded is told now
-
-    def ready(address: str) -> None:
-        say(f"exploring {name} on {address} (Ctrl-C ends it)")
+    with listening("127.0.0.1", port) as one:
+        with shelf.borrowed(name):
+            pass  # what cannot be loaded is told now
+        at = address(one)
+        say(f"exploring {name} on {at} (Ctrl-C ends it)")
         if browser:
-            threading.Thread(target=_open, args=(address,), daemon=True).start()  # some browsers keep who opens them
-
-    serve(Desk(shelf), "127.0.0.1", port, drain=2.0, ready=ready)
+            threading.Thread(target=_open, args=(at,), daemon=True).start()  # some browsers keep who opens them
+        serve(Desk(shelf), one, drain=2.0)
     return 0
 
 

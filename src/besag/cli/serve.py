@@ -57,7 +57,7 @@ def serve(
     require("uvicorn", extra="serve")
     from besag.service.desk import Desk, Limits
     from besag.service.keys import Keys
-    from besag.service.run import log_to_stderr, serve
+    from besag.service.run import address, listening, log_to_stderr, serve
     from besag.service.shelf import Shelf
 
     model.check()
@@ -69,21 +69,16 @@ def serve(
         raise BesagError("two models have one name: say --model NAME=MODEL")
     loaders = {name: partial(model.load_one, one) for name, one in named}
     shelf = Shelf(loaders, math.inf if memory is None else memory * 1e9, queue_tokens)
-    if not lazy:
-        with shelf.borrowed(shelf.default):
-            pass  # what cannot be loaded is told now
-    desk = Desk(shelf, Limits(int(max_body * 2**20), deadline), admitted, log_texts)
-    log_to_stderr()
-    if host not in ("127.0.0.1", "localhost", "::1") and keys is None:
-        say(f"warning: anybody who reaches {host} may ask: --keys FILE says who may")
-    serve(
-        desk,
-        host,
-        port,
-        drain=drain,
-        cors=cors or (),
-        ready=lambda at: say(f"serving {', '.join(shelf.names)} on {at}"),
-    )
+    with listening(host, port) as one:
+        if not lazy:
+            with shelf.borrowed(shelf.default):
+                pass  # what cannot be loaded is told now
+        desk = Desk(shelf, Limits(int(max_body * 2**20), deadline), admitted, log_texts)
+        log_to_stderr()
+        if host not in ("127.0.0.1", "localhost", "::1") and keys is None:
+            say(f"warning: anybody who reaches {host} may ask: --keys FILE says who may")
+        say(f"serving {', '.join(shelf.names)} on {address(one)}")
+        serve(desk, one, drain=drain, cors=cors or ())
     return 0
 
 

@@ -22,7 +22,7 @@ from besag.conditionals.contract import Conditionals
 from besag.diagnostics import plots, show
 from besag.diagnostics.reading import askable
 from besag.engine import Engine, Plan
-from besag.errors import BesagError, quoted
+from besag.errors import BesagError, TooLong, quoted
 from besag.joints import asking, metrics
 from besag.joints.candidates import THROUGH
 from besag.joints.registry import Construction, construction
@@ -216,7 +216,7 @@ def _pairs(conditionals: Conditionals, encoded: Encoded, max_distance: int | Non
     reach = span if max_distance is None else min(max_distance, span)
     sees = span if limit is None else limit - int(encoded.special.sum()) - 1
     if reach > sees:
-        raise BesagError(
+        raise TooLong(
             f"{quoted(encoded.text)} has {len(places)} tokens, and {conditionals.name!r} sees places at most {sees} "
             f"apart: say max_distance={sees} or less (--max-distance)."
         )

@@ -119,7 +119,8 @@ def _writing(router: APIRouter, desk: Desk) -> None:
         """Chains while they run: server-sent events, one a step with its numbers, then the `result`."""
         refuse_strangers(KERNELS, body.kernel, body.options)
         made = kernel(body.kernel, **body.options)
-        weight = partial(weighing.sample, body.text, body.length, body.chains, body.steps)
+        how = {"kernel": KERNELS.known(body.kernel), "options": body.options}
+        weight = partial(weighing.sample, body.text, body.length, body.chains, body.steps, **how)
         chosen = said(body, "text", "length", "chains", "steps", "seed")
 
         def run(lm: LanguageModel, tell: Tell) -> Any:

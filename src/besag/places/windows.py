@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from besag.arrays import Ints
-from besag.errors import BesagError
+from besag.errors import BesagError, TooLong
 from besag.vocabulary import Encoded
 
 
@@ -32,7 +32,7 @@ def window_around(encoded: Encoded, places: Sequence[int], limit: int | None) ->
     room, body = limit - lead - trail, len(ids) - lead - trail
     first, last = min(places) - lead, max(places) - lead
     if last - first + 1 > room:
-        raise BesagError(
+        raise TooLong(
             f"the tokens {min(places)} and {max(places)} stand {last - first} apart, and the model sees {max(room, 0)} "
             "tokens of text at a time: ask for places that are nearer to each other."
         )

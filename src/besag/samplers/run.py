@@ -23,7 +23,7 @@ from torch import Tensor
 from besag.checks import MOST_STEPS, whole_number
 from besag.conditionals.contract import Given
 from besag.engine import Engine
-from besag.errors import BesagError
+from besag.errors import BesagError, TooLong
 from besag.files.whole import whole
 from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise
 
@@ -48,7 +48,7 @@ def walk(
     kernel.check(canvas)
     limit = engine.conditionals.max_length
     if limit is not None and canvas.ids.shape[1] > limit and not kernel.long:
-        raise BesagError(
+        raise TooLong(
             f"{canvas.ids.shape[1]} tokens are to be sampled together, and {engine.conditionals.name!r} sees {limit}: "
             "take fewer, or the kernel 'semi_ar', which moves a window over long text."
         )

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from besag.checks import MOST_LENGTH, whole_number
 from besag.conditionals.contract import Conditionals
-from besag.errors import BesagError, nearest, quoted
+from besag.errors import BesagError, TooLong, nearest, quoted
 from besag.joints.candidates import outcome_ids
 from besag.places.filling import filled
 from besag.places.places import find
@@ -84,7 +84,7 @@ def template(
     if not left:
         raise BesagError(f"everything that is free in {quoted(text)} is to be kept: {list(keep)}.")
     if limit is not None and len(encoded.ids) > limit and not long:
-        raise BesagError(
+        raise TooLong(
             f"{quoted(text)} has {len(encoded.ids)} tokens, and {conditionals.name!r} sees {limit}: sample a part of "
             "it, or use the kernel 'semi_ar', which moves a window over long text."
         )

@@ -6,7 +6,7 @@
 | 401 | no key, or a wrong one, on any route |
 | 404 | no such model or route |
 | 408 | a body that does not come |
-| 413 | a body, or a request, larger than could ever be taken |
+| 413 | a body, or a request, larger than could ever be taken; a text longer than the model, asked about as a whole |
 | 429 | the queue is full: `Retry-After` says for how long |
 | 500 | a fault of the server, or a model that answers with NaN |
 | 503 | the server is shutting down |
@@ -18,18 +18,19 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 
 import besag
 from besag.admission import Busy, Late, Stopped, TooLarge
 from besag.batches import NotFinite
-from besag.errors import BesagError
+from besag.errors import BesagError, TooLong
 from besag.explorer import routes as explorer
 from besag.service import native, openai
 from besag.service.desk import Desk, log
@@ -40,14 +41,17 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 STATUS: tuple[tuple[type[BesagError], int], ...] = (
-    (Busy, 429), (TooLarge, 413), (Late, 504), (Stopped, 503), (UnknownModel, 404), (NotFinite, 500), (BesagError, 400),
+    (Busy, 429), (TooLarge, 413), (TooLong, 413), (Late, 504), (Stopped, 503), (UnknownModel, 404), (NotFinite, 500),
+    (BesagError, 400),
 )  # fmt: skip
 
 AS_JSON = "the body is a JSON object, sent with Content-Type: application/json"
 READING = 30.0  # seconds between two parts of a body
+DROPPED = 2**28  # bytes that are read of a body that is too large: its client reads no answer before it has sent them
 
 
-def create(desk: Desk) -> FastAPI:
+def create(desk: Desk, cors: Sequence[str] = ()) -> FastAPI:
+    """`cors`: origins of web pages that may ask, with a key as anybody."""
     app = FastAPI(title="besag", version=besag.__version__, description="Masked language models as language models.")
     app.include_router(native.routes(desk))
     app.include_router(openai.routes(desk))
@@ -82,6 +86,8 @@ def create(desk: Desk) -> FastAPI:
         return told(error.status_code, str(error.detail), "HTTPException", headers=error.headers)
 
     app.add_middleware(Door, desk=desk)
+    if cors:  # before the door: a browser asks without a key whether it may ask
+        app.add_middleware(CORSMiddleware, allow_origins=list(cors), allow_methods=["*"], allow_headers=["*"])
     return app
 
 
@@ -152,18 +158,22 @@ class Door:
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
         """All of it, or None where it is longer than may be; no more than that is ever held."""
-        most = self.desk.limits.body
-        said = headers.get(b"content-length", b"0")
-        if said.isdigit() and int(said) > most:
+        most, said = self.desk.limits.body, headers.get(b"content-length", b"0")
+        told = int(said) if said.isdigit() else 0
+        if told > most and (told > DROPPED or b"expect" in headers):  # who expects leave to send is given none
             return None
-        parts, held = [], 0
-        while True:
+        parts: list[bytes] = []
+        length, end = 0, time.monotonic() + READING
+        while length <= most or (length <= DROPPED and time.monotonic() < end):
             message = await asyncio.wait_for(receive(), READING)
             if message["type"] == "http.disconnect":
                 return b""
-            parts.append(message.get("body", b""))
-            held += len(parts[-1])
-            if held > most:
-                return None
+            part = message.get("body", b"")
+            length += len(part)
+            if max(told, length) > most:
+                parts.clear()
+            else:
+                parts.append(part)
             if not message.get("more_body"):
-                return b"".join(parts)
+                return b"".join(parts) if length <= most else None
+        return None

@@ -134,7 +134,8 @@ class DetokenizeBody(BaseModel):
 class FillMaskParameters(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    top_k: Annotated[StrictInt, Field(ge=1, le=1000)] = 5
+    top_k: Annotated[StrictInt, Field(ge=1, le=1000)] | None = None
+    targets: Annotated[list[Text], Field(min_length=1, max_length=1000)] | None = None
 
 
 class FillMaskBody(BaseModel):

@@ -6,12 +6,14 @@ it waits as long as it is told, and asks again.
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
@@ -75,7 +77,10 @@ class RemoteModel:
         return self._model or str(self._names()[0])
 
     def _names(self) -> list[str]:
-        return [one["name"] for one in self._ask("/models")["models"]]
+        told = self._ask("/models")
+        if "models" not in told:
+            raise self._stranger()
+        return [one["name"] for one in told["models"]]
 
     def check(self) -> None:
         """Refuse a server that does not answer, and a model that it does not serve."""
@@ -181,45 +186,60 @@ class RemoteModel:
         return wire.unpack(packed, self.vocabulary if needs else None)
 
     def _ask(self, route: str, body: Mapping[str, Any] | None = None, accept: str = "application/json") -> Any:
-        until = time.monotonic() + min(PATIENCE, self.timeout)
-        while True:
-            try:
-                with self._open(route, body, accept) as answer:
-                    return json.load(answer)
-            except urllib.error.HTTPError as refused:
-                wait = float(refused.headers.get("Retry-After") or 1)
-                if refused.code != 429 or time.monotonic() + wait > until:
-                    self._refuse(refused)
-                time.sleep(wait)
+        with self._heard(), self._open(route, body, accept) as answer:
+            found = json.load(answer)
+        if not isinstance(found, dict):
+            raise self._stranger()
+        return found
 
     def _events(self, route: str, body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         from besag.service import wire
 
-        try:
-            with self._open(route, body, wire.TYPE) as answer:
-                kind = ""
-                for line in answer:
-                    name, _, value = line.decode().strip().partition(": ")
-                    if name == "event":
-                        kind = value
-                    elif name == "data":
-                        yield kind, json.loads(value)
-        except urllib.error.HTTPError as refused:
-            self._refuse(refused)
+        with self._heard(), self._open(route, body, wire.TYPE) as answer:
+            kind = ""
+            for line in answer:
+                name, _, value = line.decode().strip().partition(": ")
+                if name == "event":
+                    kind = value
+                elif name == "data":
+                    yield kind, json.loads(value)
 
     def _open(self, route: str, body: Mapping[str, Any] | None, accept: str) -> Any:
+        """An answer to be read; where the queue is full, once it is not."""
         headers = {"Accept": accept, "Content-Type": "application/json", "Besag-Deadline": f"{self.timeout:g}"}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + route, data, headers)
+        until = time.monotonic() + min(PATIENCE, self.timeout)
+        while True:
+            try:
+                return urllib.request.urlopen(request, timeout=self.timeout)
+            except urllib.error.HTTPError as refused:
+                said = refused.headers.get("Retry-After") or ""
+                wait = float(said) if said.isdigit() else 1.0
+                if refused.code != 429 or time.monotonic() + wait > until:
+                    self._refuse(refused)
+                time.sleep(wait)
+            except OSError as problem:
+                why = getattr(problem, "reason", problem)
+                raise BesagError(f"nobody answers at {quoted(self.url)}: {why}. `besag serve` starts one") from None
+
+    @contextmanager
+    def _heard(self) -> Iterator[None]:
+        """What goes wrong while an answer is read, in a sentence."""
         try:
-            return urllib.request.urlopen(urllib.request.Request(self.url + route, data, headers), timeout=self.timeout)
-        except urllib.error.HTTPError:
+            yield
+        except BesagError:
             raise
-        except OSError as problem:
-            raise BesagError(
-                f"nobody answers at {quoted(self.url)}: {getattr(problem, 'reason', problem)}. `besag serve` starts one"
-            ) from None
+        except (OSError, http.client.HTTPException) as problem:
+            why = str(problem) or type(problem).__name__
+            raise BesagError(f"{self.url} broke off in its answer ({why}): see whether it still runs") from None
+        except ValueError:
+            raise self._stranger() from None
+
+    def _stranger(self) -> BesagError:
+        return BesagError(f"what answers at {quoted(self.url)} is no server of besag: `besag serve` starts one")
 
     def _refuse(self, refused: urllib.error.HTTPError) -> NoReturn:
         try:

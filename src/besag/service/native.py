@@ -115,7 +115,7 @@ def _several_places(router: APIRouter, desk: Desk) -> None:
     async def fill(request: Request, body: bodies.FillBody) -> Response:
         """The likeliest fillings of all masks together."""
         refuse_strangers(CONSTRUCTIONS, body.method, body.options)
-        weight = partial(weighing.joint, body.text, None, body.candidates)
+        weight = partial(weighing.fill, body.text, body.candidates, body.beam)
         chosen = said(body, "outcomes", "candidates", "beam") | body.options
         return await _told(desk, request, body, weight, lambda lm: lm.fill(body.text, body.k, body.method, **chosen))
 
@@ -132,7 +132,8 @@ def _writing(router: APIRouter, desk: Desk) -> None:
     async def sample(request: Request, body: bodies.SampleBody) -> Response:
         """Text by one of the kernels; with `stream`, what the chains say while they run."""
         refuse_strangers(KERNELS, body.kernel, body.options)
-        weight = partial(weighing.sample, body.text, body.length, body.chains, body.steps)
+        how = {"kernel": KERNELS.known(body.kernel), "options": body.options}
+        weight = partial(weighing.sample, body.text, body.length, body.chains, body.steps, **how)
         chosen = said(body, "chains", "steps", "length", "end", "outcomes", "seed") | body.options
 
         def draw(lm: LanguageModel, **more: Any) -> Any:

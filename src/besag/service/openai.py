@@ -17,20 +17,23 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
 from besag.admission import TooLarge
+from besag.arrays import Floats, Ints
 from besag.engine import Plan
 from besag.engine import Request as Asked
-from besag.errors import BesagError, quoted
+from besag.errors import BesagError, TooLong, quoted
 from besag.language_model import LanguageModel
 from besag.places.filling import filled
 from besag.places.reading import read as read_text
-from besag.reductions import Top
+from besag.places.tokens import token_ids
+from besag.reductions import Target, Top
 from besag.results.words import meaning
 from besag.scores import METHODS, Method
 from besag.scores import method as method_named
 from besag.service import prompts, weighing
-from besag.service.bodies import CompletionsBody, DetokenizeBody, FillMaskBody, TokenizeBody
+from besag.service.bodies import CompletionsBody, DetokenizeBody, FillMaskBody, FillMaskParameters, TokenizeBody
 from besag.service.desk import Desk
 from besag.service.sources import any_source, given, weighed
+from besag.vocabulary import Encoded
 
 ONE_PASS = 16  # tokens that a request about a tokenizer counts for: it runs none
 
@@ -117,11 +120,11 @@ def _filling(router: APIRouter, desk: Desk) -> None:
     async def fill_mask(request: Request, body: FillMaskBody) -> JSONResponse:
         """Hugging Face's answer: for each mask the likeliest tokens, the others hidden. /fill fills them together."""
         model, _ = desk.shelf.known(body.model)
-        top_k = 5 if body.parameters is None else body.parameters.top_k
+        said = body.parameters or FillMaskParameters()
         weight = weighed(lambda sight: sight.tokens(weighing.tokens(body.inputs)), body.source)
 
         def answer(lm: LanguageModel) -> Any:
-            return _filled(given(lm, body.source), body.inputs, top_k)
+            return _filled(given(lm, body.source), body.inputs, said.top_k or 5, said.targets)
 
         return JSONResponse(await desk.answer(request, model, weight, answer))
 
@@ -187,7 +190,7 @@ def _tokenizer(lm: LanguageModel) -> dict[str, Any]:
     }
 
 
-def _filled(lm: LanguageModel, text: str, k: int) -> Any:
+def _filled(lm: LanguageModel, text: str, k: int, targets: list[str] | None) -> Any:
     vocabulary, limit = lm.vocabulary, lm.conditionals.max_length
     encoded = read_text(vocabulary, text)
     masks = np.flatnonzero(encoded.ids == vocabulary.mask_id)
@@ -196,25 +199,34 @@ def _filled(lm: LanguageModel, text: str, k: int) -> Any:
             f"{quoted(text)} holds no mask: write {vocabulary.mask_token or '[MASK]'} where a token is asked"
         )
     if limit is not None and len(encoded.ids) > limit:
-        raise TooLarge(f"{len(encoded.ids):,} tokens were sent, and {lm.name!r} sees {limit:,} at a time")
+        raise TooLong(f"{len(encoded.ids):,} tokens were sent, and {lm.name!r} sees {limit:,} at a time")
+    named = None  # (M, t) the tokens that the targets are at each mask
+    if targets is not None:
+        named = np.array([token_ids(vocabulary, encoded, int(place), targets) for place in masks])
 
     def plan() -> Plan[list[list[dict[str, Any]]]]:
-        answers = yield Asked((Top(k),), encoded.ids[None], np.zeros_like(masks), masks)
-        return [
-            [
-                {
-                    "score": float(np.exp(value)),
-                    "token": one,
-                    "token_str": vocabulary.token(one).lstrip("▁Ġ"),
-                    "sequence": filled(vocabulary, encoded, [int(place)], [one]),
-                }
-                for one, value in zip(ids.tolist(), values.tolist(), strict=True)
-            ]
-            for place, ids, values in zip(masks, answers["top_ids"], answers["top_log_probs"], strict=True)
-        ]
+        wanted = (Top(k),) if named is None else (Target(),)
+        answers = yield Asked(wanted, encoded.ids[None], np.zeros_like(masks), masks, named)
+        ids = answers["top_ids"] if named is None else named
+        values = answers["top_log_probs" if named is None else "target"]
+        return [_rows(lm, encoded, int(at), *row, k) for at, *row in zip(masks, ids, values, strict=True)]
 
     [found] = lm.engine.run([plan()])
     return found[0] if len(found) == 1 else found
+
+
+def _rows(lm: LanguageModel, encoded: Encoded, place: int, ids: Ints, values: Floats, k: int) -> list[dict[str, Any]]:
+    """The k likeliest of some tokens, each once."""
+    likeliest = sorted(dict(zip(ids.tolist(), values.tolist(), strict=True)).items(), key=lambda one: -one[1])
+    return [
+        {
+            "score": float(np.exp(value)),
+            "token": one,
+            "token_str": str(lm.tokenizer.decode([one])),
+            "sequence": filled(lm.vocabulary, encoded, [place], [one]),
+        }
+        for one, value in likeliest[:k]
+    ]
 
 
 def one_forward(lm: LanguageModel) -> None:

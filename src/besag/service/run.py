@@ -1,14 +1,18 @@
 """A server as a process: a socket, uvicorn, and an orderly end.
 
+The socket comes first: a port that is taken is told before a model is loaded, and who comes while one is waits for it.
 SIGTERM: no connection is taken any more, what was accepted is answered, and then the process ends.
 """
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import logging
 import socket
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Sequence
 from typing import Any
 
 from besag.errors import BesagError, require
@@ -17,6 +21,8 @@ from besag.service.desk import Desk
 MOST_CONNECTIONS = 4096
 KEEP_ALIVE = 10  # seconds
 BACKLOG = 2048
+TIDY = 10.0  # seconds
+GONE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}  # s, s, times: who has gone without a word
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -27,47 +33,59 @@ def listening(host: str, port: int) -> socket.socket:
     except OSError as problem:
         raise BesagError(f"host={host!r} is no address of this machine: {problem}") from None
     one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # as all of these, for the connections it takes
+    for name, value in GONE.items():
+        if hasattr(socket, name):
+            one.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     try:
         one.bind((host, port))
         one.listen(BACKLOG)  # whoever is told the address may ask
     except OSError as problem:
         one.close()
+        if problem.errno == errno.EADDRNOTAVAIL:
+            raise BesagError(f"host={host!r} is no address of this machine: 127.0.0.1 is, or 0.0.0.0 for all") from None
         raise BesagError(f"port={port} of {host} cannot be had ({problem.strerror}): give another") from None
     return one
 
 
-def serve(
-    desk: Desk,
-    host: str,
-    port: int,
-    *,
-    drain: float = 30.0,
-    cors: Sequence[str] = (),
-    ready: Callable[[str], None] = lambda address: None,
-) -> bool:
-    """Serve until a signal ends it. `ready` is told the address. Was all that was accepted answered?"""
+def address(one: socket.socket) -> str:
+    host, port = one.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def server(app: Any, drain: float) -> Any:
+    """uvicorn, with limits; at the end it waits for answers that long."""
     uvicorn = require("uvicorn", extra="serve")
+    from besag.service.connections import Impatient
+
+    config = uvicorn.Config(
+        app, http=Impatient, log_config=None, access_log=False, timeout_keep_alive=KEEP_ALIVE,
+        limit_concurrency=MOST_CONNECTIONS, timeout_graceful_shutdown=int(drain), server_header=False,
+    )  # fmt: skip
+    return uvicorn.Server(config)
+
+
+def serve(desk: Desk, one: socket.socket, *, drain: float = 30.0, cors: Sequence[str] = ()) -> None:
+    """Serve who comes to a socket until a signal ends it, and answer what was accepted within `drain` seconds."""
     from besag.service.app import create
 
-    app: Any = create(desk)
-    if cors:
-        from fastapi.middleware.cors import CORSMiddleware
-
-        app.add_middleware(CORSMiddleware, allow_origins=list(cors), allow_methods=["*"], allow_headers=["*"])
-    one = listening(host, port)
-    address = f"http://{f'[{host}]' if ':' in host else host}:{one.getsockname()[1]}"
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, timeout_keep_alive=KEEP_ALIVE, limit_concurrency=MOST_CONNECTIONS,
-        timeout_graceful_shutdown=int(drain), server_header=False,
-    )  # fmt: skip
-    done = False
+    ended = threading.Event()
+    threading.Thread(target=tidy, args=(ended,), name="besag-tidy", daemon=True).start()
     try:
-        ready(address)
-        uvicorn.Server(config).run(sockets=[one])
+        server(create(desk, cors), drain).run(sockets=[one])
     finally:
-        done = desk.close(drain)
-        one.close()
-    return done
+        ended.set()
+        desk.close(drain)
+
+
+def tidy(ended: threading.Event, every: float = TIDY) -> None:
+    """Give back to the system what was freed, every so often, where its allocator can be told to (glibc's).
+
+    Batches differ in size and threads have heaps of their own, so that what is free lies in pieces, which are kept.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    while trim is not None and not ended.wait(every):
+        trim(0)
 
 
 def log_to_stderr() -> None:

@@ -26,12 +26,11 @@ class UnknownModel(BesagError):
 
 
 class _Volume:
-    def __init__(self, load: Loader) -> None:
-        self.load = load
+    def __init__(self, name: str, load: Loader) -> None:
+        self.name, self.load = name, load
         self.lm: LanguageModel | None = None
         self.bytes = self.readers = 0
         self.asked = 0.0
-        self.loading = threading.Lock()
 
 
 class Shelf:
@@ -43,8 +42,8 @@ class Shelf:
         self.memory, self.queue_tokens = memory, queue_tokens
         self.default = next(iter(loaders))
         self.schedulers: dict[str, Scheduler] = {}
-        self._volumes = {name: _Volume(load) for name, load in loaders.items()}
-        self._lock = threading.Lock()
+        self._volumes = {name: _Volume(name, load) for name, load in loaders.items()}
+        self._lock, self._loading = threading.Lock(), threading.Lock()
         self._closed = False
 
     @property
@@ -78,33 +77,43 @@ class Shelf:
         with self._lock:
             volume.readers += 1
         try:
-            with volume.loading:
-                if volume.lm is None:
-                    volume.lm = self._load(volume)
+            if (lm := volume.lm) is None:
+                lm = self._loaded(volume)
             volume.asked = time.monotonic()
-            yield volume.lm, self._scheduler(volume.lm)
+            yield lm, self._scheduler(lm)
         finally:
             with self._lock:
                 volume.readers -= 1
 
-    def _load(self, volume: _Volume) -> LanguageModel:
-        lm = volume.load()
-        volume.bytes = size(lm)
-        with self._lock:
-            here = [one for one in self._volumes.values() if one.lm is not None]
-            for old in sorted(here, key=lambda one: one.asked):
-                if sum(one.bytes for one in here if one.lm is not None) + volume.bytes <= self.memory:
-                    break
-                if not old.readers:
-                    self._put_away(old)
-            held = sum(one.bytes for one in here if one.lm is not None)
+    def _loaded(self, volume: _Volume) -> LanguageModel:
+        """Room is made before, as far as it is known what the model takes, and after.
+
+        One is loaded at a time, since what others will take is not known yet.
+        """
+        with self._loading:
+            if (lm := volume.lm) is None:
+                self._make_room(volume)
+                lm = volume.load()
+                volume.bytes = size(lm)
+                self._make_room(volume)
+                volume.lm = lm
+            return lm
+
+    def _make_room(self, volume: _Volume) -> None:
         if volume.bytes > self.memory:
             raise BesagError(
-                f"{lm.name!r} takes {volume.bytes:,} bytes, and models may take {self.memory:,.0f}: serve it with more"
+                f"{quoted(volume.name)} takes {volume.bytes:,} bytes, and models may take {self.memory:,.0f}: serve it "
+                "with more (--memory)"
             )
-        if held + volume.bytes > self.memory:
+        with self._lock:
+            here = [one for one in self._volumes.values() if one.lm is not None]
+            over = sum(one.bytes for one in here) + volume.bytes - self.memory
+            for old in sorted(here, key=lambda one: one.asked):
+                if over > 0 and not old.readers:
+                    self._put_away(old)
+                    over -= old.bytes
+        if over > 0:
             raise Busy("the models in memory are all being asked, and this one does not fit beside them", 5)
-        return lm
 
     def _put_away(self, volume: _Volume) -> None:
         if volume.lm is not None:

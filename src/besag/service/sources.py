@@ -25,7 +25,9 @@ def weighed(weight: Weighed, source: str | None) -> Callable[[LanguageModel], in
     beside = 0 if source is None else weighing.tokens(source)
 
     def of(lm: LanguageModel) -> int:
-        return weight(weighing.Sight(lm.conditionals.max_length, beside, lm.vocabulary.mask_token))
+        network = lm.conditionals
+        seen = network.max_length, beside, lm.vocabulary.mask_token, network.width, network.device.type
+        return weight(weighing.Sight(*seen))
 
     return of
 
