@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,6 +32,7 @@ def evaluated(
 ) -> tuple[list[list[float]], float]:
     """What a model of the harness says of each choice of each item, and how many of these were right: label 0 is."""
     lm_eval = pytest.importorskip("lm_eval", reason="lm-evaluation-harness is missing: pip install 'besag[harness]'")
+    importlib.import_module("lm_eval.models")  # its own, which it looks for only where nobody has registered one before
     from lm_eval.tasks import TaskManager
 
     lines = [json.dumps({"label": 0, **item}) for item in items]

@@ -120,14 +120,14 @@ class Scheduler(Queue):
             return asker.future
         try:
             if ticket is None:
-                asker.ticket = self.admit(load_of(request), seconds)
-                asker.future.add_done_callback(lambda _: asker.ticket.give_back())
+                own = asker.ticket = self.admit(load_of(request), seconds)
+                asker.future.add_done_callback(lambda _: own.give_back())  # which holds no asker, nor its plan
             with self.changed:
                 self._refuse_ended()
                 self._arrived.append((asker, request))
                 self.changed.notify()
-        except BesagError as why:
-            asker.end(why)
+        except BesagError:
+            plan.close()
             raise
         asker.future.add_done_callback(lambda future: self.look_around() if future.cancelled() else None)
         return asker.future

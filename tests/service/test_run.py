@@ -86,9 +86,10 @@ def test_a_port_that_is_taken_is_told_before_a_model_is_loaded(monkeypatch, comm
     assert f"--port {port} of 127.0.0.1 cannot be had (Address already in use): give another" in result.stderr
 
 
-def test_an_address_that_is_none_is_said():
-    with pytest.raises(BesagError, match="is no address"):
-        listening("no such host", 0)
+@pytest.mark.parametrize("host", ["no such host", "192.0.2.1"])  # the last is nobody's
+def test_an_address_that_is_none_is_said(host):
+    with pytest.raises(BesagError, match="is no address of this machine"):
+        listening(host, 0)
 
 
 @pytest.mark.parametrize(

@@ -119,8 +119,10 @@ def _writing(router: APIRouter, desk: Desk) -> None:
         """Chains while they run: server-sent events, one a step with its numbers, then the `result`."""
         refuse_strangers(KERNELS, body.kernel, body.options)
         made = kernel(body.kernel, **body.options)
-        how = {"kernel": KERNELS.known(body.kernel), "options": body.options}
-        weight = partial(weighing.sample, body.text, body.length, body.chains, body.steps, **how)
+        named = KERNELS.known(body.kernel)
+        weight = partial(
+            weighing.sample, body.text, body.length, body.chains, body.steps, kernel=named, options=body.options
+        )
         chosen = said(body, "text", "length", "chains", "steps", "seed")
 
         def run(lm: LanguageModel, tell: Tell) -> Any:

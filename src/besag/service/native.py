@@ -132,8 +132,10 @@ def _writing(router: APIRouter, desk: Desk) -> None:
     async def sample(request: Request, body: bodies.SampleBody) -> Response:
         """Text by one of the kernels; with `stream`, what the chains say while they run."""
         refuse_strangers(KERNELS, body.kernel, body.options)
-        how = {"kernel": KERNELS.known(body.kernel), "options": body.options}
-        weight = partial(weighing.sample, body.text, body.length, body.chains, body.steps, **how)
+        named = KERNELS.known(body.kernel)
+        weight = partial(
+            weighing.sample, body.text, body.length, body.chains, body.steps, kernel=named, options=body.options
+        )
         chosen = said(body, "chains", "steps", "length", "end", "outcomes", "seed") | body.options
 
         def draw(lm: LanguageModel, **more: Any) -> Any:

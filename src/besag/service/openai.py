@@ -209,7 +209,7 @@ def _filled(lm: LanguageModel, text: str, k: int, targets: list[str] | None) -> 
         answers = yield Asked(wanted, encoded.ids[None], np.zeros_like(masks), masks, named)
         ids = answers["top_ids"] if named is None else named
         values = answers["top_log_probs" if named is None else "target"]
-        return [_rows(lm, encoded, int(at), *row, k) for at, *row in zip(masks, ids, values, strict=True)]
+        return [_rows(lm, encoded, int(at), of, log, k) for at, of, log in zip(masks, ids, values, strict=True)]
 
     [found] = lm.engine.run([plan()])
     return found[0] if len(found) == 1 else found

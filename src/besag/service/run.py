@@ -7,6 +7,7 @@ SIGTERM: no connection is taken any more, what was accepted is answered, and the
 from __future__ import annotations
 
 import ctypes
+import errno
 import logging
 import socket
 import sys
@@ -41,6 +42,8 @@ def listening(host: str, port: int) -> socket.socket:
         one.listen(BACKLOG)  # whoever is told the address may ask
     except OSError as problem:
         one.close()
+        if problem.errno == errno.EADDRNOTAVAIL:
+            raise BesagError(f"host={host!r} is no address of this machine: 127.0.0.1 is, or 0.0.0.0 for all") from None
         raise BesagError(f"port={port} of {host} cannot be had ({problem.strerror}): give another") from None
     return one
 
