@@ -326,10 +326,8 @@ def lab_trained(lm: besag.LanguageModel) -> None:
         save(f"lab-trained-{figure.split()[0].lower()}")
     experiment("trained_laws").run().plot()
     save("lab-trained-laws")
-    dependence = experiment("trained_dependence").run()
-    for figure, name in {"relaxation": "mixing", "Gibbs law": "settled"}.items():
-        dependence.plot(figure=figure)
-        save(f"lab-trained-{name}")
+    experiment("trained_dependence").run().plot()
+    save("lab-trained-mixing")
 
 
 LAB_JOINTS = {

@@ -26,7 +26,7 @@ RATES = {"1/6 hidden": 1 / 6, "1/2 hidden": 1 / 2}
 MEASURES = ("one hidden", "order gap", "Gibbs law", "relaxation")
 UNITS = {
     "one hidden": "KL at 1 hidden place, nats", "order gap": "TV between orders of sweeps",
-    "Gibbs law": "TV of the Gibbs law", "relaxation": "sweeps to forget, 1/(1 − |λ₂|)",
+    "Gibbs law": "TV of the Gibbs law", "relaxation": "Sweeps to forget, 1/(1 − |λ₂|)",
 }  # fmt: skip
 
 
@@ -36,8 +36,8 @@ class TrainedDependence(TrainedExperiment):
     name: ClassVar[str] = "trained_dependence"
     title: ClassVar[str] = "what a trained network makes of strong dependence"
     claim: ClassVar[str] = (
-        "as places depend more on one another the sampler of a trained network slows down as the true one does, and "
-        "the law it settles to is farther from the truth, at any rate and with much data as with little"
+        "as places depend more on one another the sampler of a trained network slows down as the true one does, at any "
+        "rate and with much data as with little"
     )
     cite: ClassVar[tuple[str, ...]] = ("li2024",)
 
@@ -58,8 +58,8 @@ class TrainedDependence(TrainedExperiment):
                 "the learnt chain slows down as coupling grows, at each rate and size of data": bool(
                     (np.diff(slow, axis=1) > 0).all()
                 ),
-                "the law it settles to is farther from the truth at the strongest coupling than at the weakest": bool(
-                    (bias[:, -1] > bias[:, 0]).all()
+                "it forgets within half and twice the sweeps of the true one": bool(
+                    ((slow > own / 2) & (slow < 2 * own)).all()
                 ),
             },
             tables={
