@@ -257,27 +257,6 @@ def explanation(lm: besag.LanguageModel) -> None:
     save("explanation", bbox_inches="tight")
 
 
-def heads(_: besag.LanguageModel) -> None:
-    """Faithfulness of two classifiers, and a probe of every layer, from benchmarks/results/heads.json."""
-    told = json.loads((HERE.parent / "benchmarks/results/heads.json").read_text("utf-8"))
-    colours = {"marginalise": PURPLE, "mask": ORANGE, "delete": GREEN}
-    _, axes = plt.subplots(1, 3, figsize=(9.6, 3.2), layout="constrained")
-    for axis, (name, ways) in zip(axes, told["faithfulness"].items(), strict=False):
-        shares = [step / (len(ways["mask"]["random"]) - 1) for step in range(len(ways["mask"]["random"]))]
-        axis.plot(shares, ways["mask"]["random"], color=GREY, label="random order")
-        for way, colour in colours.items():
-            axis.plot(shares, ways[way]["probs"], color=colour, label=way)
-        axis.set(title=f"tuned on {'masked texts too' if name == 'masked' else 'whole texts'}", ylim=(0, 1))
-        axis.set(xlabel="share of tokens hidden")
-    axes[0].set_ylabel("probability of the label")
-    axes[0].legend(loc="lower left")
-    found = {int(layer): both for layer, both in told["probe"].items()}
-    axes[2].plot(list(found), [own for own, _ in found.values()], "o-", color=PURPLE, ms=4)
-    axes[2].axhline(next(iter(found.values()))[1], color=GREY)
-    axes[2].set(title="linear probe", xlabel="layer", ylabel="accuracy")
-    save("heads")
-
-
 def decoding(_: besag.LanguageModel) -> None:
     """Adaptive decoding beside others at equal passes, from benchmarks/results/decoding.json."""
     told = json.loads((HERE.parent / "benchmarks/results/decoding.json").read_text("utf-8"))
@@ -379,7 +358,7 @@ def save(name: str, **options: str) -> None:
 
 FIGURES = (
     pair, coloured, garden_path, pieces, orders, lengths, sums,
-    joint, heatmap, casino, rectangles, dependence, explanation, heads, decoding, lab, lab_trained,
+    joint, heatmap, casino, rectangles, dependence, explanation, decoding, lab, lab_trained,
     lab_joints,
     *([epistasis, lab_antibody] if "BESAG_ANTIBERTY" in os.environ else []),
 )  # fmt: skip

@@ -54,9 +54,8 @@ def test_every_option_that_is_shown_is_accepted(run: Run, entry: Entry, tmp_path
             _in_a_recipe(recipe, command, said.removesuffix("none"))  # nothing at all is a recipe's word for none
             continue
         name = command.split()[-1]
-        kind = {"score": "score", "joint": "joint", "sample": "kernel", "eval": "suite", "lab": "experiment"}[
-            command.split()[1]
-        ]
+        kinds = {"score": "score", "joint": "joint", "sample": "kernel", "eval": "suite", "lab": "experiment"}
+        kind = {**kinds, "explain": "explanation"}[command.split()[1]]
         expected = {} if option.default is NEEDED else {option.name: option.default}
         found = settings(kind, [name], [said])[name]
         assert {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()} == expected
