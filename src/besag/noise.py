@@ -183,7 +183,7 @@ class Training(IntEnum):
 class Prompting(IntEnum):
     """The search for a prompt: its seed."""
 
-    ROWS = 0  # which rows a gradient is taken on, and which candidates are tried on
+    ROWS = 0x524F5753  # "ROWS": those that a gradient is taken on, and those that candidates are tried on
 
 
 @unique

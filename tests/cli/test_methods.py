@@ -64,7 +64,8 @@ def test_every_option_that_is_shown_is_accepted(run: Run, entry: Entry, tmp_path
 def _in_a_recipe(recipe: Path, command: str, said: str) -> None:
     from besag.training.recipe import read
 
-    needed = ["objective.options.teacher=somewhere"] if "distil" in command and "teacher" not in said else []
+    wanted = {"distil": "teacher", "lert": "tags"}.get(command.rpartition("=")[2])
+    needed = [f"objective.options.{wanted}=somewhere"] if wanted and wanted not in said else []
     spans = ["data.spans=spans"] if "masking.law" in command else []
     read(recipe, [command.rpartition(" ")[2], said, *needed, *spans])
 

@@ -236,7 +236,7 @@ def test_a_log_with_garbage_is_told_in_a_line(tmp_path: Path, line: str) -> None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["chek", "recipe.toml"], "neither a recipe nor one of run, init, check, curves. Did you mean 'check'?"),
+        (["chek", "recipe.toml"], "neither a recipe nor one of run, init, check, head, curves. Did you mean 'check'?"),
         (["missing.toml"], "there is no recipe 'missing.toml'"),
         (["RECIPE", "--set", "masking.rat=0.3"], "there is no key 'masking.rat'. Did you mean 'rate'?"),
         (["RECIPE", "--set", "masking.rate=lots"], "masking.rate = 'lots': a number between 0 and 1"),

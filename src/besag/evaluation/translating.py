@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 
 from besag import masks
@@ -84,10 +83,5 @@ class TranslationMonitor:
 
 def _first(parts: Parts, count: int) -> Parts:
     """The first so many pairs of a batch."""
-
-    def cut(passages: Any) -> Any:
-        keep = passages.row < count
-        few = {name: part[keep] for name, part in passages._asdict().items() if name != "draw"}
-        return passages._replace(**few, draw=np.asarray(passages.draw[:count]))
-
-    return parts._replace(passages=cut(parts.passages), source=cut(parts.source))
+    assert parts.source is not None
+    return parts._replace(passages=parts.passages.first(count), source=parts.source.first(count))

@@ -24,6 +24,13 @@ class Passages(NamedTuple):
     draw: Ints  # (R,) the counter of each passage's noise: another draw, other masks, whatever stands beside it
     tag: Ints = NO_TAGS  # (T,) number of the tag given with the text (a part of speech in context), −1: none; or (0,)
 
+    def first(self, count: int) -> Passages:
+        """The first so many passages."""
+        keep = self.row < count
+        of_tokens = {name: part[keep] for name, part in self._asdict().items() if name not in ("draw", "tag")}
+        tag = self.tag[keep] if len(self.tag) else self.tag
+        return Passages(**of_tokens, draw=self.draw[:count], tag=tag)
+
     @property
     def sizes(self) -> Ints:
         """(R,) how many tokens of each passage may be hidden."""

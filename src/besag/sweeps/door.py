@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -91,7 +92,8 @@ def _done(work: list[Work], jobs: int, unit: str, quiet: bool, accepted: Sequenc
             bar.update()
             if problem:
                 wrong[one.name] = problem
-                bar.write(f"{one.name}: {problem}", file=bar.fp)
+                if not quiet:
+                    bar.write(f"{one.name}: {problem}", file=sys.stderr)
     return wrong
 
 

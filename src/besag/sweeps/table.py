@@ -78,6 +78,7 @@ class Sweep(Presented):
             found.append(mean)
         return found
 
+    @checked
     def curve(self, x: str = "parameters", y: str = LOSS) -> PowerLaw:
         """The power law of y over x through all runs: a scaling curve."""
         points = self._points(x, y)
