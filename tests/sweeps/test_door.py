@@ -25,7 +25,7 @@ def test_everything_that_can_be_refused_is_refused_first(tmp_path):
 @pytest.mark.slow
 def test_runs_are_trained_judged_and_gone_on_with(tmp_path):
     (tmp_path / "pairs.tsv").write_text("good\tbad\nThe dog sees.\tDog the sees.\nThe cat hears.\tCat the hears.\n")
-    recipe = a_run.small(tmp_path / "run", {"schedule": {"steps": 2}})
+    recipe = a_run.small(tmp_path / "run", {"schedule": {"steps": 2}, "evaluation": {"sentences": 4}})
     ask = {
         "output": tmp_path / "out",
         "judge": "minimal_pairs",

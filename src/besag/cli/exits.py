@@ -161,6 +161,12 @@ class Output(Protocol):
     def close(self) -> None: ...
 
 
+class Finished:
+    """Was an output written to its end?"""
+
+    finished = False
+
+
 class CtrlC:
     """Ctrl-C or SIGTERM, held back while something is written that must be whole; a second one is not held back.
 
@@ -198,21 +204,21 @@ class CtrlC:
             self._pending = False
             raise KeyboardInterrupt
 
-    def whole(self, out: Output, write: Callable[[], None]) -> bool:
-        """Write an output, finish and close it. False: it was interrupted before it was finished."""
-        finished = False
+    @contextmanager
+    def whole(self, out: Output) -> Iterator[Finished]:
+        """What is written in here is finished and closed at the end; Ctrl-C ends it before, and is told."""
+        told = Finished()
         with self.watched():
             try:
-                write()
+                yield told
                 with self.held_back():
                     out.finish()
-                    finished = True
+                    told.finished = True
             except KeyboardInterrupt:
-                return finished
+                pass
             finally:
                 with self.held_back():
                     out.close()
-        return True
 
     def _arrived(self, number: int, frame: object) -> None:
         if os.getpid() != self._process:  # a worker that was split off ends as it would without us

@@ -189,15 +189,14 @@ class Run:
 
     def through(self, found: Iterable[Record | None]) -> bool:
         """Score and write all records; False after Ctrl-C."""
-        return self.ctrl_c.whole(self.out, lambda: self._all(found))
-
-    def _all(self, found: Iterable[Record | None]) -> None:
         from besag.cli.side_by_side import side_by_side
 
-        for record, scores in side_by_side(in_blocks(found, self.block), self.scorers, self._flush):
-            self.unscored.note(record, scores)
-            with self.ctrl_c.held_back():
-                self._write(record, scores)
+        with self.ctrl_c.whole(self.out) as told:
+            for record, scores in side_by_side(in_blocks(found, self.block), self.scorers, self._flush):
+                self.unscored.note(record, scores)
+                with self.ctrl_c.held_back():
+                    self._write(record, scores)
+        return told.finished
 
     def _write(self, record: Record, scores: Sequence[Any]) -> None:
         for row in self.view.rows(record, scores, [scorer.label for scorer in self.scorers]):

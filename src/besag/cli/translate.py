@@ -209,18 +209,17 @@ class Translating:
 
     def through(self, found: Iterable[Record | None]) -> bool:
         """Translate and write all records; False after Ctrl-C."""
-        return self.ctrl_c.whole(self.out, lambda: self._blocks(found))
-
-    def _blocks(self, found: Iterable[Record | None]) -> None:
         waiting: list[Record] = []
-        for record in found:
-            if record is not None:
-                waiting.append(record)
-            if waiting and (record is None or (self.done + len(waiting)) % self.block == 0):
+        with self.ctrl_c.whole(self.out) as told:
+            for record in found:
+                if record is not None:
+                    waiting.append(record)
+                if waiting and (record is None or (self.done + len(waiting)) % self.block == 0):
+                    self._block(waiting)
+                    waiting = []
+            if waiting:
                 self._block(waiting)
-                waiting = []
-        if waiting:
-            self._block(waiting)
+        return told.finished
 
     def _block(self, some: list[Record]) -> None:
         terms = None if self.terms is None else [self.terms.of(record) for record in some]
