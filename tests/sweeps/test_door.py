@@ -33,14 +33,11 @@ def test_runs_are_trained_judged_and_gone_on_with(tmp_path):
         "jobs": 2,
         "quiet": True,
     }
-    found = besag.sweep(recipe, {"masking.rate": [0.2, 0.4], "data.train": [recipe.data.train]}, **ask)
+    found = besag.sweep(recipe, {"masking.rate": [0.2, 0.4]}, **ask)
     assert [row["status"] for row in found.rows] == ["ok", "ok"]
     assert all(row["minimal_pairs"] in (0.0, 50.0, 100.0) and row["heldout_loss"] > 1 for row in found.rows)
-    stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*.safetensors")}
-    again = besag.sweep(recipe, {"masking.rate": [0.2, 0.4, 0.6], "data.train": [recipe.data.train]}, **ask)
+    stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("runs/*/model/*.safetensors")}
+    again = besag.sweep(recipe, {"masking.rate": [0.2, 0.4, 0.6]}, **ask)
     assert again.rows[:2] == found.rows
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
     assert len(stamps) == 2
-    missing = besag.sweep(recipe, {"data.train": [["nowhere.txt"]]}, **{**ask, "output": tmp_path / "other"})
-    assert missing.status == "partly"
-    assert "nowhere.txt" in " ".join(missing.facts)
