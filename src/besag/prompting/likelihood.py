@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 
 from besag.arrays import Floats, Ints
+from besag.conditionals.transformer import Transformer
+from besag.errors import BesagError, quoted
 from besag.prompting.template import Asked
 
 TOKENS = 4096  # of one batch
@@ -29,6 +31,16 @@ class Example(NamedTuple):
 
 
 class Likelihood:
+    @classmethod
+    def of_network(cls, conditionals: object) -> Likelihood:
+        """Of what a language model asks, if that is a masked network."""
+        if not isinstance(conditionals, Transformer) or conditionals.dtype == torch.int8:
+            name = getattr(conditionals, "name", conditionals)
+            raise BesagError(
+                f"{quoted(name)} is no masked network in float32 or bfloat16, whose gradients find triggers"
+            )
+        return cls(conditionals.model, conditionals.device)
+
     def __init__(self, model: Any, device: torch.device) -> None:
         self.model, self.device = model, device
         self.embedding: Tensor = model.get_input_embeddings().weight.detach()  # (V, D)

@@ -72,7 +72,7 @@ class Prompt(Presented):
         """Of each row the likeliest label, and the share of each among all of them."""
         from besag.prompting.likelihood import Likelihood
 
-        asking = Likelihood(self.lm.conditionals.model, self.lm.conditionals.device)  # type: ignore[attr-defined]
+        asking = Likelihood.of_network(self.lm.conditionals)
         asked = [self.frame.asked(row) for row in rows]
         laws = asking.answers(asked, list(self.words.values()), np.array(self.best.triggers))  # (N, Y)
         shares = np.exp(laws - np.logaddexp.reduce(laws, axis=1, keepdims=True)) if len(rows) else laws

@@ -21,7 +21,6 @@ from tqdm.auto import tqdm
 from besag import noise
 from besag.arrays import Ints
 from besag.checks import checked, number, whole_number
-from besag.conditionals.transformer import Transformer
 from besag.errors import BesagError, nearest, quoted
 from besag.language_model import LanguageModel
 from besag.noise import Prompting
@@ -88,8 +87,7 @@ def autoprompt(
 def _checked(lm: LanguageModel, template: str, rows: int, held_out: float) -> tuple[Template, int]:
     """The template, and how many rows are held out."""
     number(held_out, "held_out", 0.0, 0.9)
-    if not isinstance(lm.conditionals, Transformer) or lm.conditionals.dtype == torch.int8:
-        raise BesagError(f"{lm.name!r} is no masked network in float32 or bfloat16, whose gradients find triggers")
+    Likelihood.of_network(lm.conditionals)  # others are refused
     frame = Template(template, lm.conditionals.vocabulary)
     if not frame.triggers:
         raise BesagError(f"template={quoted(template)}: write {TRIGGER} for every trigger token that is to be found")
@@ -124,7 +122,7 @@ class _Search:
         seed: int,
     ) -> None:  # fmt: skip
         self.train, self.valid, self.words, self.seed = train, valid, list(words.values()), seed
-        self.likelihood = Likelihood(lm.conditionals.model, lm.conditionals.device)  # type: ignore[attr-defined]
+        self.likelihood = Likelihood.of_network(lm.conditionals)
         self.triggers: Ints = np.full(frame.triggers, frame.vocabulary.mask_id)
         labels = [int(one) for ids in self.words for one in ids]  # one of them as a trigger would give itself away
         self.allowed = torch.ones(len(self.likelihood.embedding), dtype=torch.bool)
