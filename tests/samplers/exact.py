@@ -50,3 +50,17 @@ def text_canvas(network, text: str, chains: int) -> Canvas:
     allowed = torch.ones(network.width, dtype=torch.bool)
     allowed[words.tokenizer.all_special_ids] = False
     return Canvas(ids, ids == words.mask_id, words.mask_id, allowed)
+
+
+def hot(row):
+    """A row at temperature 2."""
+    return row**0.5 / (row**0.5).sum()
+
+
+def cut(row):
+    """A row of which the two likeliest are left."""
+    kept = np.where(row >= np.sort(row)[-2], row, 1e-300)
+    return kept / kept.sum()
+
+
+DRAWN = [({"temperature": 2.0}, hot), ({"top_k": 2}, cut)]  # options of a kernel, and what they make of a row

@@ -10,8 +10,8 @@ from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import GivenModelOptions, OutputOptions, RunOptions, grouped
 from besag.cli.settings import settings
-from besag.errors import BesagError, nearest, quoted
-from besag.files import rows
+from besag.errors import BesagError, quoted
+from besag.files import columns, rows
 
 File = Annotated[str, typer.Argument(metavar="FILE", show_default=False, help="A table with both columns.")]
 First = Annotated[str, o.of_input("--first", help="The column with the sequences that get a partner.")]
@@ -54,22 +54,19 @@ def match(
     out = output.open()
     [(name, options)] = settings("score", [method], set_).items()
     wanted = [first, second, *([] if group is None else [group])]
-    columns: dict[str, list[str]] = {one: [] for one in wanted}
+    sequences: dict[str, list[str]] = {one: [] for one in wanted}
     for row in rows.read(file, "tsv" if rows.format_of(file) == "text" else None):
         values = row.values if isinstance(row.values, dict) else {}
         for one in wanted:
-            if one not in values:
-                raise BesagError(
-                    f"{row.where} has no column {one!r}: it has {', '.join(values)}.{nearest(one, values)}"
-                )
-            if not str(values[one] or "").strip():
-                raise BesagError(f"{row.where}: {one} is {quoted(values[one])}: give a sequence")
-            columns[one].append(str(values[one]))
+            said = columns.value(values, one, row.where)
+            if not str(said or "").strip():
+                raise BesagError(f"{row.where}: {one} is {quoted(said)}: give a sequence")
+            sequences[one].append(str(said))
     lm = model.load(run.progress)
-    groups = None if group is None else columns[group]
+    groups = None if group is None else sequences[group]
     found = lm.match(
-        columns[first], columns[second], groups, separator=separator, method=name, temperature=temperature, seed=seed,
-        **options,
+        sequences[first], sequences[second], groups, separator=separator, method=name, temperature=temperature,
+        seed=seed, **options,
     )  # fmt: skip
     if output.shape == "jsonl":
         out.write(found.to_dict(), {})

@@ -10,7 +10,7 @@ from besag.cli import options as o
 from besag.cli.embed import Layer, Pool
 from besag.cli.exits import guarded, say
 from besag.cli.groups import ModelOptions, PlotOptions, RowsOptions, RunOptions, grouped
-from besag.errors import BesagError, nearest
+from besag.files import columns
 from besag.files.inputs import records
 
 File = Annotated[str, typer.Argument(metavar="FILE", show_default=False, help="A table of texts and their labels.")]
@@ -44,15 +44,12 @@ def probe(
     out = output.open()
     found = [one for one in records(rows.sources([file], "probe", output.output)) if one is not None]
     found = found[rows.skip :][: rows.limit]
-    for record in found:
-        if label not in record.others:
-            own = list(record.others)
-            raise BesagError(f"{record.where} has no column {label!r}: it has {', '.join(own)}.{nearest(label, own)}")
+    labels = [str(columns.value(record.others, label, record.where)) for record in found]
     from besag.embedding.probe import probe as fit
 
     lm = model.load(run.progress)
     vectors = lm.embed([record.text for record in found], layer, pool=pool)
-    told = fit(vectors, [str(record.others[label]) for record in found], folds=folds, penalty=penalty, seed=seed)
+    told = fit(vectors, labels, folds=folds, penalty=penalty, seed=seed)
     if output.shape == "jsonl":
         out.write(told.to_dict(), {})
     else:

@@ -12,7 +12,7 @@ import numpy as np
 
 from besag import noise
 from besag.errors import BesagError, nearest, quoted
-from besag.files import rows
+from besag.files import columns, rows
 from besag.heads.recipe import Task
 from besag.noise import Training
 
@@ -68,10 +68,7 @@ def read(path: str, task: Task) -> Iterator[Example]:
     found = None
     for found in rows.read(path, "tsv" if plain else None):
         values: Mapping[str, object] = found.values if isinstance(found.values, Mapping) else {}
-        for name in (task.text, task.label):
-            if name not in values:
-                raise BesagError(f"{found.where} has no {name!r}: it has {', '.join(values)}.{nearest(name, values)}")
-        text, label = values[task.text], values[task.label]
+        text, label = (columns.value(values, name, found.where) for name in (task.text, task.label))
         yield _tagged(text, label, found.where) if task.kind == "tag" else _labelled(text, label, found.where)
     if found is None:
         raise BesagError(f"{path} has no rows")

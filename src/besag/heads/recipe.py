@@ -6,7 +6,6 @@ file. Paths in a file are relative to that file.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,28 +88,13 @@ def recipe_of(
     """A recipe from whatever says one: itself, a file, or a table of tables as a file has them; all of it checked."""
     name = str(source) if isinstance(source, str | Path) else "the recipe"
     if isinstance(source, str | Path):
-        table = recipe_values.copied(recipe_values.load(source), name)
-        folder = os.path.dirname(source)
-
-        def here(path: str) -> str:
-            return os.path.normpath(os.path.join(folder, path))
-
-        recipe_values.walk_paths(table, PATHS, PATHS_OR_NAMES, here, leads=lambda path: os.path.exists(here(path)))
-        if isinstance(table.get("run", {}), dict):
-            table.setdefault("run", {}).setdefault("output", here(Run.output))
+        table = recipe_values.of_file(source, PATHS, PATHS_OR_NAMES, Run.output)
     elif isinstance(source, HeadRecipe | Mapping):
         plain = recipe_values.as_table(source) if isinstance(source, HeadRecipe) else source
         table = recipe_values.copied(plain, name)
     else:
         raise BesagError(f"{quoted(source)} is no recipe of a head: give a file, a table of tables or a HeadRecipe")
-    if isinstance(changes, str):
-        raise BesagError(
-            f"changes={quoted(changes)}: give a list, ['tuning.lr=1e-4'], or a table, {{'tuning.lr': 1e-4}}"
-        )
-    pairs = changes.items() if isinstance(changes, Mapping) else ()
-    given = [(tuple(key.split(".")), value) for key, value in pairs] or [
-        recipe_values.override(text) for text in (() if isinstance(changes, Mapping) else changes)
-    ]
+    given = recipe_values.overrides(changes)
     given += [(("run", "output"), str(output))] if output is not None else []
     recipe_values.put(table, given)
     found: HeadRecipe = recipe_values.fill(HeadRecipe, table, name, BOUNDS)

@@ -40,7 +40,8 @@ from besag.heads.network import headed
 from besag.heads.recipe import HeadRecipe, recipe_of
 from besag.noise import Training
 from besag.training.network.networks import seeded
-from besag.training.recipe import Changes
+from besag.training.recipe import Changes, Schedule
+from besag.training.run.schedule import factor
 from besag.training.tokenizer.saving import save_whole
 from besag.vocabulary import Vocabulary
 
@@ -224,10 +225,10 @@ class _Work:
             {"params": weights, "lr": rate, "weight_decay": tuning.weight_decay if is_matrix else 0.0}
             for (rate, is_matrix), weights in groups.items()
         )
-        rise = max(1, round(tuning.warmup * steps))
+        shape = Schedule(warmup=tuning.warmup)
 
         def share(step: int) -> float:
-            return (step + 1) / rise if step < rise else max(0.0, (steps - step) / max(1, steps - rise))
+            return factor(shape, (step + 0.5) / steps)
 
         return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, share)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from besag.arrays import Floats, Ints
+from besag.errors import require
 
 TOLERANCE, MOST_STEPS = 1e-5, 20_000
 
@@ -30,29 +31,6 @@ def sinkhorn(energies: Floats, temperature: float) -> tuple[Floats, float]:
 
 
 def assignment(energies: Floats) -> Ints:
-    """(n,) the column of each row such that the sum of energies is least: shortest augmenting paths, O(n³)."""
-    n = len(energies)
-    row_price, column_price = np.zeros(n + 1), np.zeros(n + 1)
-    row_of = np.full(n + 1, -1)  # column → its row; column n is where a path begins
-    for row in range(n):
-        row_of[n] = row
-        least, before = np.full(n + 1, np.inf), np.full(n + 1, n)
-        done = np.zeros(n + 1, bool)
-        column = n
-        while row_of[column] != -1:
-            done[column] = True
-            own = row_of[column]
-            reduced = energies[own] - row_price[own] - column_price[:n]
-            better = ~done[:n] & (reduced < least[:n])
-            least[:n][better], before[:n][better] = reduced[better], column
-            following = int(np.where(done[:n], np.inf, least[:n]).argmin())
-            step = least[following]
-            row_price[row_of[done]] += step
-            column_price[done] -= step
-            least[~done] -= step
-            column = following
-        while column != n:
-            row_of[column], column = row_of[before[column]], before[column]
-    found = np.empty(n, np.int64)
-    found[row_of[:n]] = np.arange(n)
+    """(n,) the column of each row such that the sum of energies is least."""
+    found: Ints = require("scipy.optimize", extra="eval").linear_sum_assignment(energies)[1]
     return found

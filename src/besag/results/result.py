@@ -7,15 +7,18 @@ and grids: it writes the table of a terminal and the page of a notebook. Knows n
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
+from besag.checks import checked
 from besag.results.grid import Grid, page
 from besag.results.status import Status
 from besag.results.tables import wrapped
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+T = TypeVar("T")
 
 
 @runtime_checkable
@@ -38,6 +41,27 @@ class Result(Protocol):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
+
+
+class OfRows(Generic[T]):
+    """A result that is a sequence: of its rows."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def rows(self) -> tuple[T, ...]: ...
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @checked
+    def __getitem__(self, index: int) -> T:
+        return self.rows[index]
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.rows)
 
 
 class Presented:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from besag.errors import BesagError, quoted
 from besag.training.recipe import Recipe, recipe_of
+from besag.training.recipe.values import override
 
 Source: TypeAlias = Recipe | str | Path | Mapping[str, Any]
 MOST = 1000  # runs
@@ -85,12 +85,8 @@ def parsed(text: str) -> tuple[str, list[Any]]:
 
 
 def _toml(word: str) -> Any:
-    """A value as --set reads it: TOML, or the word itself."""
-    try:
-        read = tomllib.loads(f"value = {word}")
-    except (tomllib.TOMLDecodeError, ValueError, RecursionError):
-        return word
-    return read["value"] if len(read) == 1 else word
+    """A value as --set reads it."""
+    return override(f"vary.value={word}")[1]
 
 
 def written(value: Any) -> str:

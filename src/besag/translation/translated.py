@@ -6,7 +6,6 @@ Knows tables and data. How the targets came about is `translating.py`'s knowledg
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from besag.errors import BesagError
 from besag.results import data
 from besag.results.data import json_ready
 from besag.results.grid import Grid, Line, footer, heading
-from besag.results.result import Presented
+from besag.results.result import OfRows, Presented
 from besag.results.status import Status, together
 from besag.results.words import counted, number
 from besag.translation.choosing import Hypothesis
@@ -50,7 +49,7 @@ class Translation:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Translations(Presented):
+class Translations(Presented, OfRows[Translation]):
     """The translations of sources, in their order. Iterate over it, or index it, for the rows."""
 
     rows: tuple[Translation, ...]
@@ -70,16 +69,6 @@ class Translations(Presented):
     def passes(self) -> int:
         """Forward passes, of all targets of all sources."""
         return sum(row.passes for row in self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @checked
-    def __getitem__(self, index: int) -> Translation:
-        return self.rows[index]
-
-    def __iter__(self) -> Iterator[Translation]:
-        return iter(self.rows)
 
     @checked
     def trace(self, index: int = 0) -> list[Step]:

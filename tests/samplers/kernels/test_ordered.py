@@ -10,6 +10,7 @@ import pytest
 import torch
 from tests.laws import Arbitrary, Counting
 from tests.samplers.enumerated import ADAPTIVE, FIXED, filling_law
+from tests.samplers.exact import DRAWN
 
 from besag.conditionals.table import Table
 from besag.errors import BesagError
@@ -66,14 +67,7 @@ def test_incompatible_conditionals_have_the_chain_rule_of_the_order(order):
 def test_temperature_and_truncation_change_every_row_and_the_order_looks_at_what_is_drawn_from():
     law, start = Incompatible(3, 3, seed=5), [3, 3, 3]
 
-    def hot(row):
-        return row**0.5 / (row**0.5).sum()
-
-    def cut(row):
-        kept = np.where(row >= np.sort(row)[-2], row, 1e-300)
-        return kept / kept.sum()
-
-    for options, change in [({"temperature": 2.0}, hot), ({"top_k": 2}, cut)]:
+    for options, change in DRAWN:
         counts = empirical(kernel("ordered", order="entropy", **options), law, blank(law, 3, CHAINS))
         expected = filling_law(law, start, "entropy", change=change)
         assert follows(counts, np.where(expected < 1e-200, 0, expected))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.laws import Arbitrary, Counting
 from tests.samplers.enumerated import filling_law
+from tests.samplers.exact import DRAWN
 
 from besag.conditionals.table import Table
 from besag.engine import Engine
@@ -77,14 +78,7 @@ def test_on_conditionals_of_no_joint_it_has_the_law_of_ordered_from_left_to_righ
 def test_temperature_and_truncation_are_those_of_ordered():
     law, start = Incompatible(3, 3, seed=5), [3, 3, 3]
 
-    def hot(row):
-        return row**0.5 / (row**0.5).sum()
-
-    def cut(row):
-        kept = np.where(row >= np.sort(row)[-2], row, 1e-300)
-        return kept / kept.sum()
-
-    for options, change in [({"temperature": 2.0}, hot), ({"top_k": 2}, cut)]:
+    for options, change in DRAWN:
         counts = empirical(kernel("speculative", **options), law, blank(law, 3, CHAINS))
         expected = filling_law(law, start, "left_to_right", change=change)
         assert follows(counts, np.where(expected < 1e-200, 0, expected))

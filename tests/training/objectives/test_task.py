@@ -164,7 +164,7 @@ def test_tsv_and_jsonl_are_read_alike(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.tsv", "text\tlabels\nx\ty\n", "line 2 has no 'label': it has text, labels. Did you mean 'labels'?"),
+        ("a.tsv", "text\tlabels\nx\ty\n", "line 2 has no 'label'; it has text, labels. Did you mean 'labels'?"),
         ("a.tsv", "text\tlabel\nx\n", "line 2 has 1 cells, but the table has 2 columns"),
         ("a.tsv", "text\tlabel\n \ty\n", "line 2: the text is ' ': give a text"),
         ("a.tsv", "text\tlabel\nx\ty\n", "only the label 'y': a task needs texts of at least two labels"),

@@ -8,6 +8,7 @@ import pytest
 
 from besag.errors import BesagError
 from besag.training import recipe as recipes
+from besag.training.recipe.values import as_table, flat
 
 BASE = {"data": {"train": ["a.jsonl"]}, "schedule": {"steps": 1}}
 TAGS = {"data.tags": "pos", "masking.law": "content"}
@@ -37,5 +38,7 @@ def test_what_would_be_in_vain_is_refused(changes, said):
 @pytest.mark.parametrize(
     "changes", [TAGS, {"model.subtokens": 3}, {"schedule.ramp": 0.5, "run.accumulate": 2}], ids=lambda one: min(one)
 )
-def test_what_makes_sense_is_not(changes):
-    recipes.recipe_of(BASE, changes)
+def test_what_makes_sense_is_taken_as_it_is_said(changes):
+    found = flat(as_table(recipes.recipe_of(BASE, changes)))
+    usual = flat(as_table(recipes.recipe_of(BASE)))
+    assert {key: value for key, value in found.items() if value != usual[key]} == changes

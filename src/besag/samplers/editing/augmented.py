@@ -5,15 +5,13 @@ Knows tables and data. How the copies came about is `augment.py`'s knowledge.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from besag.checks import checked
 from besag.results import data
 from besag.results.data import json_ready
 from besag.results.grid import Grid, Line
-from besag.results.result import Presented
+from besag.results.result import OfRows, Presented
 from besag.results.status import Status, together
 from besag.results.words import counted, number, passes
 
@@ -49,7 +47,7 @@ class Augmented(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Augmentation(Presented):
+class Augmentation(Presented, OfRows[Augmented]):
     """Copies of texts, in the order of the texts. Iterate over it, or index it, for the rows."""
 
     rows: tuple[Augmented, ...]
@@ -68,16 +66,6 @@ class Augmentation(Presented):
     def texts(self) -> list[str]:
         """The new texts: of the copies that changed."""
         return [row.text for row in self.rows if row.status == "ok"]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @checked
-    def __getitem__(self, index: int) -> Augmented:
-        return self.rows[index]
-
-    def __iter__(self) -> Iterator[Augmented]:
-        return iter(self.rows)
 
     # ---- what it is
 

@@ -32,7 +32,7 @@ from besag.reductions import Chunk, Target
 from besag.results import data
 from besag.results.data import json_ready
 from besag.results.grid import Grid, Line
-from besag.results.result import Presented
+from besag.results.result import OfRows, Presented
 from besag.results.status import Status, together
 from besag.results.words import counted, dtype_name, number
 from besag.samplers.sheet import allowed_tokens
@@ -63,7 +63,7 @@ class Corrected(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Corrections(Presented):
+class Corrections(Presented, OfRows[Corrected]):
     """Texts with what was wrong replaced, in their order. Iterate over it, or index it, for the rows."""
 
     rows: tuple[Corrected, ...]
@@ -75,16 +75,6 @@ class Corrections(Presented):
     def texts(self) -> list[str]:
         """All of them, corrected or as they were."""
         return [row.text for row in self.rows]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @checked
-    def __getitem__(self, index: int) -> Corrected:
-        return self.rows[index]
-
-    def __iter__(self) -> Iterator[Corrected]:
-        return iter(self.rows)
 
     @property
     def status(self) -> Status:

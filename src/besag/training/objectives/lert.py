@@ -24,8 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from besag.errors import BesagError, nearest, quoted
-from besag.files import rows
+from besag.errors import BesagError, quoted
+from besag.files import columns, rows
 from besag.noise import Training
 from besag.training.network.batch import Batch, Layout
 from besag.training.network.encoder import Encoder
@@ -55,9 +55,8 @@ class Tagged(NamedTuple):
             words, tags, text = _words(row)
             kinds = kinds or {kind: [] for kind in tags}
             if set(tags) != set(kinds):
-                raise BesagError(
-                    f"{row.where} has tags of {_listed(tags)}, and the first row those of {_listed(kinds)}"
-                )
+                here, first = columns.listed(tags), columns.listed(kinds)
+                raise BesagError(f"{row.where} has tags of {here}, and the first row those of {first}")
             texts.append(text)
             spans.append(_spans(words, text, row.where))
             for kind, own in tags.items():
@@ -75,10 +74,7 @@ class Tagged(NamedTuple):
 def _words(row: rows.Row) -> tuple[list[str], dict[str, list[str]], str]:
     """The words of a row, their tags by kind, and the text that they stand in."""
     values = row.values if isinstance(row.values, Mapping) else {}
-    for name in (WORDS, TAGS):
-        if name not in values:
-            raise BesagError(f"{row.where} has no {name!r}: it has {_listed(values)}.{nearest(name, values)}")
-    words, tags = values[WORDS], values[TAGS]
+    words, tags = (columns.value(values, name, row.where) for name in (WORDS, TAGS))
     if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
         raise BesagError(f"{row.where}: {WORDS!r} is {quoted(words)}: give a list of words, none of them empty")
     if not isinstance(tags, Mapping) or not tags:
@@ -104,10 +100,6 @@ def _spans(words: list[str], text: str, where: str) -> tuple[tuple[int, int], ..
         end = start + len(word)
         found.append((start, end))
     return tuple(found)
-
-
-def _listed(names: Mapping[str, Any]) -> str:
-    return ", ".join(map(str, names)) or "nothing"
 
 
 @OBJECTIVES.register

@@ -27,8 +27,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from besag import noise
-from besag.errors import BesagError, nearest, quoted
-from besag.files import rows
+from besag.errors import BesagError, quoted
+from besag.files import columns, rows
 from besag.files.whole import write_whole
 from besag.noise import Training
 from besag.training.network.batch import Batch, Layout
@@ -53,10 +53,7 @@ class Examples(NamedTuple):
         texts, labels = [], []
         for row in rows.read(str(path), None if rows.format_of(str(path)) != "text" else "tsv"):
             where, values = row.where, row.values if isinstance(row.values, Mapping) else {TEXT: row.values}
-            for name in (TEXT, LABEL):
-                if name not in values:
-                    raise BesagError(f"{where} has no {name!r}: it has {', '.join(values)}.{nearest(name, values)}")
-            text, label = values[TEXT], values[LABEL]
+            text, label = (columns.value(values, name, where) for name in (TEXT, LABEL))
             if not isinstance(text, str) or not text.strip():
                 raise BesagError(f"{where}: the text is {'empty' if not text else quoted(text)}: give a text")
             if not isinstance(label, str | int | float):

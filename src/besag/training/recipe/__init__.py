@@ -234,15 +234,8 @@ def read(path: str | Path, overrides: Changes = (), *, output: str | Path | None
     default; or they are a table {"section.key": value}. Their paths, and `output` (run.output, taken as it is), are
     relative to the working folder.
     """
-    table, where = recipe_values.copied(recipe_values.load(path), str(path)), os.path.dirname(path)
-
-    def here(name: str) -> str:
-        return os.path.normpath(os.path.join(where, name))
-
-    recipe_values.walk_paths(table, PATHS, PATHS_OR_NAMES, here, leads=lambda name: os.path.exists(here(name)))
+    table = recipe_values.of_file(path, PATHS, PATHS_OR_NAMES, Run.output)
     _put(table, overrides, output)
-    if isinstance(table.get("run", {}), dict) and "output" not in table.get("run", {}):
-        table.setdefault("run", {})["output"] = here(Run.output)
     return of_table(table, str(path))
 
 
@@ -272,14 +265,7 @@ def _sections(recipe: Recipe) -> dict[str, Any]:
 
 
 def _put(table: dict[str, Any], changes: Changes, output: str | Path | None) -> None:
-    if isinstance(changes, str) or not isinstance(changes, Mapping | Sequence):
-        right = "give a list, ['masking.rate=0.4'], or a table, {'masking.rate': 0.4}"
-        raise BesagError(f"changes={quoted(changes)}: {right}")
-    if isinstance(changes, Mapping):
-        plain = recipe_values.copied(changes, "changes")
-        given = [(tuple(key.split(".")), value) for key, value in plain.items()]
-    else:
-        given = [recipe_values.override(text) for text in changes]
+    given = recipe_values.overrides(changes)
     given += [(("run", "output"), str(output))] if output is not None else []
     recipe_values.put(table, given, one_of=tuple(f"schedule.{name}" for name in recipe_checks.TOTALS))
 

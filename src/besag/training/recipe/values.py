@@ -107,6 +107,30 @@ def override(text: str) -> tuple[Key, Any]:
     return key, found if simple else value.strip()
 
 
+def overrides(changes: Sequence[str] | Mapping[str, Any]) -> list[tuple[Key, Any]]:
+    """Keys and values from a list of such texts, or from a table {"masking.rate": 0.3}."""
+    if isinstance(changes, str) or not isinstance(changes, Mapping | Sequence):
+        right = "give a list, ['masking.rate=0.4'], or a table, {'masking.rate': 0.4}"
+        raise BesagError(f"changes={quoted(changes)}: {right}")
+    if isinstance(changes, Mapping):
+        return [(tuple(key.split(".")), value) for key, value in copied(changes, "changes").items()]
+    return [override(text) for text in changes]
+
+
+def of_file(path: str | Path, paths: Sequence[str], paths_or_names: Sequence[str], output: str) -> dict[str, Any]:
+    """The tables of a TOML file, its paths relative to the working folder; `output` is run.output if it says none."""
+    table: dict[str, Any] = copied(load(path), str(path))
+    where = os.path.dirname(path)
+
+    def here(name: str) -> str:
+        return os.path.normpath(os.path.join(where, name))
+
+    walk_paths(table, paths, paths_or_names, here, leads=lambda name: os.path.exists(here(name)))
+    if isinstance(table.get("run", {}), dict):
+        table.setdefault("run", {}).setdefault("output", here(output))
+    return table
+
+
 def put(table: dict[str, Any], given: Sequence[tuple[Key, Any]], *, one_of: Sequence[str] = ()) -> None:
     """Write overrides into the tables. One of the keys `one_of` takes the place of the others."""
     named = {".".join(key) for key, _ in given}
