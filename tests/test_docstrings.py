@@ -17,8 +17,8 @@ VERBS: dict[str, Callable] = {
     name: getattr(besag, name) for name in besag.__all__ if inspect.isfunction(getattr(besag, name))
 } | {
     f"lm.{name}": kind
-    for name, kind in vars(besag.LanguageModel).items()
-    if inspect.isfunction(kind) and not name.startswith("_")
+    for name, kind in inspect.getmembers(besag.LanguageModel, inspect.isfunction)
+    if not name.startswith("_")
 }
 RESULTS = {name: getattr(besag, name) for name in besag.__all__ if inspect.isclass(getattr(besag, name))}
 
