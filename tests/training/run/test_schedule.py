@@ -76,6 +76,58 @@ def test_minutes_are_never_overrun_and_the_decay_is_finished(seconds: float, ste
     assert factors[-1] <= 2.5 / steps
 
 
+def by_clock(progress: Progress, lengths: list[float]) -> tuple[list[float], float]:
+    """The factors of steps that take so long, and the clock when the run is over."""
+    factors, now = [], 0.0
+    for length in lengths:
+        if progress.finished:
+            break
+        factors.append(progress.begin(10, now))
+        now += length
+        progress.end()
+    return factors, now
+
+
+def test_compilation_takes_nothing_of_the_warm_up() -> None:
+    recipe = Recipe(schedule=Schedule(minutes=1.0, warmup=0.2))
+    factors, end = by_clock(Progress(recipe), [20.0] + [1.0] * 100)  # a third of the minutes, and all of the warm-up
+    warm = [(step + 0.5) / 8 for step in range(8)]  # 8 of the 40 seconds that are left
+    assert factors[0] == 0.0
+    assert factors[2:9] == pytest.approx(warm[1:])  # the second step is 1 s long, which is known when the third begins
+    assert factors[1] < factors[2]
+    assert factors[9:] == pytest.approx([1 - (step - 7.5) / 32 for step in range(8, 8 + len(factors[9:]))])
+    assert 58.0 <= end <= 60.0
+
+
+def test_layers_that_are_compiled_for_other_shapes_take_nothing_either() -> None:
+    recipe = Recipe(schedule=Schedule(minutes=1.0, warmup=0.2))
+    progress = Progress(recipe)
+    factors, end = by_clock(progress, [10.0, 6.0, 0.5, 5.5, *[0.5] * 200])
+    assert progress.lost == pytest.approx(10.0 + 5.5 + 5.0)
+    left = 60.0 - progress.lost
+    assert factors[4:16] == pytest.approx([(0.5 * (step - 1) + 0.25) / (0.2 * left) for step in range(4, 16)])
+    assert factors[-1] < 0.05
+    assert 58.5 <= end <= 60.0
+
+
+@given(st.lists(st.floats(0.1, 30.0), min_size=3, max_size=80))
+def test_whatever_steps_take_a_factor_is_a_share(lengths: list[float]) -> None:
+    progress = Progress(Recipe(schedule=Schedule(minutes=1.0, warmup=0.3)))
+    factors, _ = by_clock(progress, lengths)
+    assert all(0.0 <= one <= 1.0 for one in factors)
+    assert 0.0 <= progress.share <= 1.0
+
+
+def test_a_restored_run_knows_what_was_lost() -> None:
+    recipe = Recipe(schedule=Schedule(minutes=1.0, warmup=0.2))
+    first, second = Progress(recipe), Progress(recipe)
+    by_clock(first, [20.0] + [1.0] * 9)
+    second.restore(first.state())
+    assert (second.lost, second.share) == (20.0, first.share)
+    second.restore({name: value for name, value in first.state().items() if name != "lost"})  # of long ago
+    assert second.lost == 0.0
+
+
 def test_a_restored_run_goes_on_where_it_was() -> None:
     recipe = Recipe(schedule=Schedule(minutes=1.0, warmup=0.1))
     whole, first, second = Progress(recipe), Progress(recipe), Progress(recipe)
@@ -101,7 +153,7 @@ def test_a_ramp_counts_its_batches_by_whatever_is_the_length_of_the_run() -> Non
             sizes.append(progress.together)
             progress.begin(tokens, step * seconds)
             progress.end()
-        behind = 1 if schedule.minutes else 0  # what a step begins with is known when the one before began
+        behind = 2 if schedule.minutes else 0  # known when the step before began; and the first one does not count
         expected = [1, 1, 2, 2, 3, 3, 4, 4, 4, 4]
         assert sizes == ([1] * behind + expected)[:9]
         assert progress.batches == progress.seen == sum(sizes)

@@ -4,7 +4,9 @@ Progress t runs from 0 to 1 over the steps, the tokens or the minutes that the r
 recipe's times `factor(t)`: a warm-up from 0 over the first `warmup` of the run, then a shape that falls to `floor`.
 A step uses t in its own middle, so neither the first nor the last one is lost to a rate of 0.
 
-Minutes are monotonic time from the first batch on, compilation counted, evaluation and checkpoints not. When a run goes
+Minutes are monotonic time from the first batch on, compilation counted, evaluation and checkpoints not. But t stands
+still while layers are compiled, else a warm-up could be over before the second step: of the first steps, the first one
+and whatever others took beyond the usual is time that is lost, and t runs over what is left. When a run goes
 on in another process, its workers begin and its layers are compiled anew: that was paid for already, so the first steps
 of such a sitting count no more than a step did before. A run with a budget of minutes ends before the step that would
 overrun it, with its decay finished.
@@ -26,6 +28,7 @@ from besag.training.recipe import Recipe, Schedule
 from besag.training.recipe import checks as recipe_checks
 
 RECENT = 16  # steps whose lengths tell how long the next one will take
+LONG = 4.0  # times the usual: among the first steps, one that was compiled
 SETTLING = 4  # first steps of a sitting in which layers may be compiled
 
 
@@ -55,6 +58,8 @@ class Progress:
         self.batches = 0  # of each process, in all steps so far
         self.coming = 0  # tokens of the step that is being made
         self._lengths: deque[float] = deque(maxlen=RECENT)  # seconds of the last steps
+        self._first: list[float] | None = []  # seconds of the first steps, while it is them
+        self.lost = 0.0  # seconds of the first steps in which layers were compiled
         self._taken = 0  # batches of the step that is being made
         self._begun = self._over = False
 
@@ -65,8 +70,14 @@ class Progress:
     @property
     def share(self) -> float:
         """Progress at the beginning of the coming step."""
-        done = {"steps": self.step, "tokens": self.tokens, "minutes": self.seconds}[self.kind]
-        return min(done / self.total, 1.0)
+        return self._share()
+
+    def _share(self, ahead: float = 0.0) -> float:
+        if self.kind == "minutes":
+            done, total = max(self.seconds - self.lost, 0.0), self.total - self.lost
+        else:
+            done, total = self.step if self.kind == "steps" else self.tokens, self.total
+        return min((done + ahead) / total, 1.0) if total > 0 else 1.0
 
     @property
     def together(self) -> int:
@@ -87,9 +98,24 @@ class Progress:
         self._taken = self.together  # before the clock moves on
         if self._begun:
             self._lengths.append(seconds - self.seconds)
+            self._lose(seconds - self.seconds)
         self._begun, self.seconds, self.coming = True, seconds, tokens
-        half = {"steps": 0.5, "tokens": tokens / 2, "minutes": self.step_seconds / 2}[self.kind]
-        return factor(self.schedule, self.share + half / self.total)
+        half = {"steps": 0.5, "tokens": tokens / 2, "minutes": self._usual() / 2}[self.kind]
+        return factor(self.schedule, self._share(half))
+
+    def _usual(self) -> float:
+        """Seconds of a step in which nothing is compiled; 0 before there was one."""
+        return self.step_seconds if self._first is None else min(self._first[1:], default=0.0)
+
+    def _lose(self, length: float) -> None:
+        """A step took so long: if it is one of the first, how much of them was compilation?"""
+        if self._first is None:
+            return
+        self._first.append(length)
+        usual = min(self._first)
+        self.lost = self._first[0] + sum(one - usual for one in self._first[1:] if one > LONG * usual)
+        if len(self._first) == RECENT:
+            self._first = None
 
     def end(self) -> None:
         self.step += 1
@@ -115,12 +141,13 @@ class Progress:
         usual = self.step_seconds
         return {
             "step": self.step, "tokens": self.tokens, "seconds": self.seconds, "over": over, "step_seconds": usual,
-            "batches": self.batches,
+            "batches": self.batches, "lost": self.lost,
         }  # fmt: skip
 
     def restore(self, state: dict[str, float]) -> None:
         self.step, self.tokens, self.seconds = int(state["step"]), int(state["tokens"]), float(state["seconds"])
         self.batches = int(state.get("batches", self.step * self._accumulate))  # a run without a ramp needs it not
+        self.lost, self._first = float(state.get("lost", 0.0)), None  # a sitting's own compilation counts as nothing
         self._over = state["over"] == self.total
         usual = float(state.get("step_seconds", 0.0))  # checkpoints of long ago do not say it
         self._lengths = deque([usual] if usual else [], maxlen=RECENT)
