@@ -5,14 +5,17 @@
     … --plan                                  # what would be done, beside what, and what it is expected to take
     … --stages train decode                   # some of them; others are skipped
     … --set schedule.minutes=1.5 masked:objective.name=glance      # of every recipe; of those whose name begins so
+    … --models causal shallow masked-raw masked-own --set masked-own:model.family=bart --best masked-own
 
     train     a tokenizer for all; causal: the left-to-right baseline; shallow: 12 layers of encoder and 1 of decoder;
               masked-raw: on the pairs as they are; teacher-K: cross-fitted, each then writes its part of the distilled
-              pairs; masked-distilled and causal-distilled: on those
-    decode    the test set by every model: greedy and beam 5; masked at 1, 2, 4, 8, 10 passes; kernels side by side at
-              equal passes (the bound of entropy_bound and the threshold are found on the validation set, so that they
-              make as many on the mean); hypotheses chosen by themselves, by the baseline, by least risk; dependence:
-              the mutual information of neighbours, both hidden, beside what one pass makes of the sentence
+              pairs; masked-distilled and causal-distilled: on those. --models names fewer, or more: causal… and
+              shallow… write from the left, masked… refine, and whatever ends with distilled learns from teachers
+    decode    the test set by every model: greedy and beam 5; masked at 1, 2, 4, 8, 10 passes; and by the --best of
+              the masked: kernels side by side at equal passes and one length (the bound of entropy_bound and the
+              threshold are found on the validation set, so that they make as many on the mean); hypotheses chosen
+              by themselves, by the baseline, by least risk; dependence: the mutual information of neighbours, both
+              hidden, beside what one pass makes of the sentence
     speed     seconds a sentence, one at a time and many at once, all steps included: nothing may run beside it
     pack      all that was found, and some weights in bfloat16, in few small files: `cat study.tar.gz.* | tar xz`
     judge     BLEU and chrF with intervals, each against the baseline on the same draws; stutter (needs sacrebleu)
@@ -53,13 +56,10 @@ from besag.training.tokenizer.saving import save_whole
 
 HERE = Path(__file__).parent
 PARTS = 2  # of the pairs, and teachers
-CAUSAL, MASKED = ("causal", "shallow", "causal-distilled"), ("masked-raw", "masked-distilled")
-TRAINED = ("causal", "shallow", "masked-raw", *(f"teacher-{part}" for part in range(PARTS)))
-WAVES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "train": (("tokenizer",), TRAINED, ("masked-distilled", "causal-distilled")),
-    "decode": (("decode-kernels", *(f"decode-{name}" for name in (*MASKED, *CAUSAL)), "dependence"),),
-    "speed": (("speed",),), "pack": (("pack",),), "judge": (("judge",),), "figures": (("figures",),),
-}  # fmt: skip
+TEACHERS = tuple(f"teacher-{part}" for part in range(PARTS))
+MODELS = ("causal", "shallow", "masked-raw", "masked-distilled", "causal-distilled")
+KINDS = ("causal", "shallow", "masked")  # what the name of a model begins with
+STAGES = ("train", "decode", "speed", "pack", "judge", "figures")
 EXPECTED = {  # minutes on one H200, of a training beyond its schedule.minutes: guessed, until a run has told
     "tokenizer": 0.3, "train": 0.6, "teacher": 0.5, "decode": 1.0, "decode-kernels": 2.0, "dependence": 0.5,
     "speed": 3.0, "pack": 0.3, "judge": 0.5, "figures": 0.1,
@@ -74,9 +74,9 @@ def main() -> None:
     if options.job:
         study.do(options.job)
         return
-    for stage in WAVES:
+    for stage in STAGES:
         if stage in options.stages:
-            for wave in WAVES[stage]:
+            for wave in waves(stage, options.models):
                 study.plan(stage, wave) if options.plan else study.carry_out(stage, wave)
 
 
@@ -87,7 +87,9 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--recipe", type=Path, default=HERE.parent / "recipes" / "multi30k-masked.toml")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--stages", nargs="*", default=list(WAVES), choices=WAVES)
+    parser.add_argument("--stages", nargs="*", default=list(STAGES), choices=STAGES)
+    parser.add_argument("--models", nargs="*", default=list(MODELS), help="that are trained and decoded")
+    parser.add_argument("--best", default="masked-distilled", help="the masked model that is looked at closely")
     parser.add_argument("--plan", action="store_true", help="tell what would be done, and do nothing")
     parser.add_argument("--beside", type=int, default=1, help="processes at a time")
     parser.add_argument("--job", help=argparse.SUPPRESS)  # the one that this process is to do
@@ -107,7 +109,20 @@ def arguments() -> argparse.Namespace:
         options.alone, options.many, options.dependent = 3, 30, 6
     if options.data is None:
         parser.error("--data or --toy")
+    if strange := [name for name in (*options.models, options.best) if not name.startswith(KINDS)]:
+        parser.error(f"{', '.join(strange)}: a model's name begins with {', '.join(KINDS)}")
     return options
+
+
+def waves(stage: str, models: Sequence[str]) -> list[tuple[str, ...]]:
+    """Jobs that know nothing of each other, then those that need them."""
+    if stage == "train":
+        later = tuple(name for name in models if name.endswith("distilled"))
+        first = (*(name for name in models if name not in later), *(TEACHERS if later else ()))
+        return [wave for wave in (("tokenizer",), first, later) if wave]
+    if stage == "decode":
+        return [("decode-kernels", *(f"decode-{name}" for name in models), "dependence")]
+    return [(stage,)]
 
 
 class Study:
@@ -154,7 +169,7 @@ class Study:
         print(f"{stage:8} {max(max(times), sum(times) / beside):5.1f} minutes, {beside} beside: {', '.join(wave)}")
 
     def expected(self, job: str) -> float:
-        if job in TRAINED or job in MASKED or job in CAUSAL:
+        if job.startswith((*KINDS, "teacher")):
             training = self.recipe(job, {}).schedule.minutes or 0.0
             return training + EXPECTED["train"] + (EXPECTED["teacher"] if job.startswith("teacher") else 0.0)
         return EXPECTED.get(job, EXPECTED["decode"])
@@ -165,7 +180,7 @@ class Study:
             self.tokenizer()
         elif kind == "teacher":
             self.teacher(int(name))
-        elif job in (*CAUSAL, *MASKED):
+        elif job.startswith(KINDS):
             self.trained(job)
         elif job == "pack":
             self.pack()
@@ -192,9 +207,9 @@ class Study:
         if (folder / "model").is_dir():
             return
         began, changes = time.perf_counter(), dict[str, Any]()
-        if name.startswith("causal") or name == "shallow":
+        if not name.startswith("masked"):
             changes["model.decoder"] = "causal"
-        if name == "shallow":
+        if name.startswith("shallow"):
             changes |= {"model.config.encoder_layers": 3 if self.options.toy else 12, "model.config.decoder_layers": 1}
         if name.endswith("distilled"):
             changes |= {

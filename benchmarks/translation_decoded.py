@@ -17,13 +17,13 @@ from besag.conditionals.contract import Given
 from besag.samplers.kernels.pair_law import pair_laws
 from besag.samplers.sheet import allowed_tokens, blank
 from besag.scores.source_length import SourceLengths
+from besag.translation.choosing import Choice
 
 PASSES = (1, 2, 4, 8, 10)
 CHOSEN = (1, 4, 10)  # passes at which ways of choosing are compared
 EQUAL = (2, 4, 8)  # passes at which kernels are compared
 KERNELS = ("adaptive", "entropy_bound", "threshold", "grouped", "refine")  # that are compared with mask_predict
 SEARCHES = {"entropy_bound": ("bound", 0.0, 30.0), "threshold": ("least", 1.0, 0.0)}  # from most passes to fewest
-BEST = "masked-distilled"
 LENGTHS = 5  # tried side by side, where quality is asked for
 CANDIDATES = 20  # tokens of each of two neighbours whose joint is looked at
 
@@ -36,23 +36,39 @@ def decode(study: Any, name: str) -> None:
     several = {"lengths": LENGTHS, "choose": "length"}
     for passes in PASSES:
         _decoded(study, f"{name}.mask_predict.{passes}", name, passes=passes, **several)
-    ways: dict[str, dict[str, Any]] = {
-        "own": {"lengths": LENGTHS, "choose": "own"}, "mbr": {"lengths": LENGTHS, "choose": "mbr"},
-        "judge": {"lengths": LENGTHS}, "one-length": {}, "mended": {**several, "mend_stutters": True},
-    }  # fmt: skip
-    for passes in CHOSEN if name == BEST else ():
-        for way, options in ways.items():
-            judge = {"judge": study.model("causal")} if way == "judge" else {}
-            _decoded(study, f"{name}.{way}.{passes}", name, passes=passes, **options, **judge)
+    chosen = CHOSEN if name == study.options.best else ()
+    for passes in chosen:
+        _chosen(study, name, passes)
+        _decoded(study, f"{name}.one-length.{passes}", name, passes=passes)
+    for passes in chosen:
+        _decoded(study, f"{name}.mended.{passes}", name, passes=passes, **several, mend_stutters=True)
+
+
+def _chosen(study: Any, name: str, passes: int) -> None:
+    """The targets of one decoding, chosen in three ways."""
+    ways = {"own": Choice(), "mbr": Choice("mbr"), "judge": Choice("judge", judge=study.model("causal"))}
+    called = {way: f"decoded.{name}.{way}.{passes}.json" for way in ways}
+    if all((study.out / file).exists() for file in called.values()):
+        return
+    lm = study.model(name)
+    found = lm.translate(study.sources, passes=passes, lengths=LENGTHS, nbest=LENGTHS)
+    for way, choice in ways.items():
+        began = time.perf_counter()
+        ranked = choice.rank(lm.engine, study.sources, [row.hypotheses for row in found])
+        texts = [own[0].text if own else "" for own in ranked]
+        told = {**_told(name, found), "scores": choice.meaning, "texts": texts}
+        told["seconds"] += time.perf_counter() - began
+        study.once(called[way], lambda told=told: told)
 
 
 def kernels(study: Any) -> None:
-    """At equal passes; mask_predict at these is decoded elsewhere."""
+    """At equal passes and at one length, the likeliest: what differs is the kernel."""
+    best = study.options.best
     for passes in EQUAL:
+        _decoded(study, f"{best}.one-length.{passes}", best, passes=passes)
         for kernel in KERNELS:
             how = _calibrated(study, kernel, passes) if kernel in SEARCHES else {"passes": passes}
-            called = f"{BEST}.{kernel}.{passes}"
-            _decoded(study, called, BEST, kernel=kernel, lengths=LENGTHS, choose="length", **how)
+            _decoded(study, f"{best}.{kernel}.{passes}", best, kernel=kernel, **how)
 
 
 def _calibrated(study: Any, kernel: str, passes: int) -> dict[str, float]:
@@ -62,9 +78,7 @@ def _calibrated(study: Any, kernel: str, passes: int) -> dict[str, float]:
     def find() -> dict[str, Any]:
         for _ in range(9):
             middle = sum(ends) / 2
-            found = study.model(BEST).translate(
-                study.valid, kernel, lengths=LENGTHS, choose="length", **{option: middle}
-            )
+            found = study.model(study.options.best).translate(study.valid, kernel, **{option: middle})
             mean = found.passes / sum(row.tried for row in found)
             ends[int(mean <= passes)] = middle
         return {option: middle, "passes": mean}
@@ -74,20 +88,23 @@ def _calibrated(study: Any, kernel: str, passes: int) -> dict[str, float]:
 
 def _decoded(study: Any, called: str, name: str, **options: Any) -> None:
     def find() -> dict[str, Any]:
-        found = study.model(name).translate(study.sources, **options)
-        tried = sum(row.tried for row in found)
-        return {
-            "model": name, "how": found.how, "scores": found.chosen, "seconds": found.seconds,
-            "passes": found.passes / max(1, tried), "tried": tried / len(found), "texts": found.texts,
-            "statuses": [str(row.status) for row in found],
-        }  # fmt: skip
+        return _told(name, study.model(name).translate(study.sources, **options))
 
     study.once(f"decoded.{called}.json", find)
 
 
+def _told(name: str, found: Any) -> dict[str, Any]:
+    tried = sum(row.tried for row in found)
+    return {
+        "model": name, "how": found.how, "scores": found.chosen, "seconds": found.seconds,
+        "passes": found.passes / max(1, tried), "tried": tried / len(found), "texts": found.texts,
+        "statuses": [str(row.status) for row in found],
+    }  # fmt: skip
+
+
 def dependence(study: Any) -> None:
     some = study.sources[: study.options.dependent]
-    study.once("dependence.json", lambda: {"rows": _depending(study.model(BEST), some)})
+    study.once("dependence.json", lambda: {"rows": _depending(study.model(study.options.best), some)})
 
 
 def _depending(lm: Any, sources: list[str]) -> list[dict[str, Any]]:
@@ -114,11 +131,14 @@ def _depending(lm: Any, sources: list[str]) -> list[dict[str, Any]]:
 
 
 def speed(study: Any) -> None:
-    several = {"lengths": LENGTHS, "choose": "length"}
+    several, best = {"lengths": LENGTHS, "choose": "length"}, study.options.best
+    left_to_right = [
+        name for name in study.options.models if not name.startswith("masked") and not name.endswith("distilled")
+    ]
     runs: list[tuple[str, dict[str, Any]]] = [
-        *((name, {"beam": beam}) for name in ("causal", "shallow") for beam in (1, 5)),
-        *((BEST, {"passes": passes}) for passes in PASSES),
-        *((BEST, {"passes": passes, **several}) for passes in (1, 4)),
+        *((name, {"beam": beam}) for name in left_to_right for beam in (1, 5)),
+        *((best, {"passes": passes}) for passes in PASSES),
+        *((best, {"passes": passes, **several}) for passes in (1, 4)),
     ]
     for name, options in runs:
         called = "-".join([name, *(f"{key}{value}" for key, value in options.items())])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from besag.files.whole import write_whole
 from besag.rescoring.metrics import Translation
 from besag.rescoring.significance import paired_bootstrap
 from besag.samplers.kernels.stutter import count
-from translation_decoded import BEST, EQUAL, KERNELS, PASSES
+from translation_decoded import EQUAL, KERNELS, PASSES
 
 METRICS = ("bleu", "chrf")
 COLUMNS = ("model", "how", "scores", "passes", "tried", "seconds")
@@ -36,7 +36,7 @@ def judge(study: Any) -> None:
     }
     bleu = {name: metrics["bleu"].value(own["bleu"].sum(0)) for name, own in counts.items()}
     beams = [name for name in bleu if name.startswith("causal") and name.endswith("beam5")]
-    baseline = max(beams, key=bleu.__getitem__)
+    baseline, best = max(beams, key=bleu.__getitem__), study.options.best
     rows = []
     for name, one in decoded.items():
         row = {key: one[key] for key in COLUMNS}
@@ -50,14 +50,21 @@ def judge(study: Any) -> None:
                 f"{of}_high": high,
                 f"{of}_against_baseline": against,
             }
+        row["bleu_against"] = {
+            beam: paired_bootstrap(metrics["bleu"], counts[name]["bleu"], counts[beam]["bleu"])._asdict()
+            for beam in beams
+            if beam not in (name, baseline)
+        }
         left_out = sum(status != "ok" for status in one["statuses"])
         rows.append({"name": name, **row, "stutter": stutter(one["texts"]), "left_out": left_out})
     told = {
         "besag": besag.__version__, "python": platform.python_version(), "torch": torch.__version__,
         "sentences": len(study.sources), "signatures": {of: metric.signature for of, metric in metrics.items()},
-        "baseline": baseline, "rows": rows, "kernels_against_mask_predict": equal(metrics["bleu"], counts),
+        "baseline": baseline, "best": best, "rows": rows,
+        "kernels_against_mask_predict": equal(metrics["bleu"], counts, best),
         "references": {"stutter": stutter(study.references)},
-        "distilled": read(study.out / "distilled.json"),
+        "distilled": [read(path) for path in study.out.glob("distilled.json")],
+        "calibrated": {path.name.split(".", 1)[1][:-5]: read(path) for path in sorted(study.out.glob("calibrated.*"))},
         "trained": {path.name.split(".")[0]: read(path) for path in sorted(study.out.glob("*.train.json"))},
         "speed": [read(path) for path in sorted(study.out.glob("speed.*.json"))],
         "dependence": by_dependence(study, metrics["bleu"]),
@@ -69,11 +76,11 @@ def judge(study: Any) -> None:
         print(f"   {row['bleu']:6.2f} {about}  {row['stutter']:5.1f} ‰  {row['name']}")
 
 
-def equal(metric: Any, counts: dict[str, Any]) -> list[dict[str, Any]]:
-    """Kernels against mask_predict at as many passes, on the same draws."""
+def equal(metric: Any, counts: dict[str, Any], best: str) -> list[dict[str, Any]]:
+    """Kernels against mask_predict at as many passes, one length each, on the same draws."""
     found = []
     for passes, kernel in product(EQUAL, KERNELS):
-        mine, plain = (counts.get(f"{BEST}.{one}.{passes}") for one in (kernel, "mask_predict"))
+        mine, plain = (counts.get(f"{best}.{one}.{passes}") for one in (kernel, "one-length"))
         if mine and plain:
             more = paired_bootstrap(metric, mine["bleu"], plain["bleu"])._asdict()
             found.append({"passes": passes, "kernel": kernel, **more})
@@ -126,39 +133,44 @@ def figures(study: Any) -> None:
 
     told = read(study.out / "results.json")
     folder = study.out if study.options.toy else Path(__file__).parent.parent / "docs" / "img"
-    _, axes = pyplot.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
-    draw_passes(axes[0], told)
-    draw_speed(axes[1], told)
-    draw_dependence(axes[2], told["dependence"])
-    pyplot.savefig(folder / "translation.png", dpi=150)
+    devices = sorted({one["device"] for one in told["speed"]})
+    panels: list[Callable[[Any], None]] = [
+        lambda axis: draw_passes(axis, told),
+        *(lambda axis, own=device: draw_speed(axis, told, own) for device in devices),
+        *([lambda axis: draw_dependence(axis, told["dependence"])] if told["dependence"] else []),
+    ]
+    _, axes = pyplot.subplots(1, len(panels), figsize=(3.8 * len(panels), 3.8), layout="constrained", squeeze=False)
+    for draw, axis in zip(panels, axes[0], strict=True):
+        draw(axis)
+    pyplot.savefig(folder / "translation.png", dpi=130)
     print(f"   {folder / 'translation.png'}")
 
 
 def draw_passes(axis: Any, told: dict[str, Any]) -> None:
-    rows = {row["name"]: row for row in told["rows"]}
-    for start, label in (
-        ("masked-raw.mask_predict", "pairs as they are"),
-        (f"{BEST}.mask_predict", "distilled"),
-        (f"{BEST}.adaptive", "distilled, adaptive"),
-        (f"{BEST}.entropy_bound", "distilled, entropy_bound"),
-    ):
-        own = sorted((row["passes"], row["bleu"]) for name, row in rows.items() if name.startswith(f"{start}."))
-        axis.plot(*zip(*own, strict=True), "o-", ms=3, label=label)
-    axis.axhline(rows[told["baseline"]]["bleu"], color="grey", ls="--", label="left to right, beam 5")
+    best = told["best"]
+    masked = sorted({row["model"] for row in told["rows"] if row["model"].startswith("masked")})
+    several = [(f"{name}.mask_predict", name, "o-") for name in masked]
+    ways = {"judge": "s:", "one-length": "o--", "adaptive": "^--", "entropy_bound": "^--"}
+    others = [(f"{best}.{way}", f"{best}, {way}", style) for way, style in ways.items()]
+    for start, label, style in (*several, *others):
+        own = sorted((row["passes"], row["bleu"]) for row in told["rows"] if row["name"].startswith(f"{start}."))
+        if own:
+            axis.plot(*zip(*own, strict=True), style, ms=3, lw=1, label=label)
+    height = next(row["bleu"] for row in told["rows"] if row["name"] == told["baseline"])
+    axis.axhline(height, color="grey", ls="--", lw=1, label=f"{told['baseline']}")
     axis.set(xlabel="passes a target", ylabel="BLEU", title="quality by passes", xticks=PASSES)
-    axis.legend(fontsize=7)
+    axis.legend(fontsize=6)
 
 
-def draw_speed(axis: Any, told: dict[str, Any]) -> None:
-    device = told["speed"][0]["device"]
-    own = [one for one in told["speed"] if one["device"] == device]
-    names = [" ".join([one["model"].split("-")[0], *(f"{k} {v}" for k, v in one["options"].items())]) for one in own]
+def draw_speed(axis: Any, told: dict[str, Any], device: str) -> None:
+    own = sorted((one for one in told["speed"] if one["device"] == device), key=lambda one: -one["alone_ms"])
+    names = [" ".join([one["model"], *(f"{k} {v}" for k, v in one["options"].items())]) for one in own]
     height = np.arange(len(own))
-    axis.barh(height - 0.2, [one["alone_ms"] for one in own], 0.4, label="one at a time")
-    axis.barh(height + 0.2, [one["together_ms"] for one in own], 0.4, label="many at once")
+    axis.barh(height + 0.2, [one["alone_ms"] for one in own], 0.4, label="one at a time")
+    axis.barh(height - 0.2, [one["together_ms"] for one in own], 0.4, label="many at once")
     axis.set(xscale="log", xlabel="ms a sentence", title=device)
     axis.set_yticks(height, names, fontsize=6)
-    axis.legend(fontsize=7)
+    axis.legend(fontsize=6)
 
 
 def draw_dependence(axis: Any, bins: list[dict[str, Any]]) -> None:

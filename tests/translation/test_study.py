@@ -9,6 +9,7 @@ import sys
 import tarfile
 from io import BytesIO
 from pathlib import Path
+from shutil import copy, copytree
 
 import pytest
 
@@ -76,6 +77,39 @@ def test_jobs_beside_each_other_do_what_is_left_and_say_what_failed(out: Path, m
     assert json.loads(left[1].read_bytes())["texts"] == json.loads(before[1])["texts"]
     with pytest.raises(SystemExit, match="decode-nobody failed"):
         again.carry_out("again", ("decode-nobody", "tokenizer"))
+
+
+@pytest.mark.slow
+def test_models_that_are_not_there_are_not_missed(out: Path, tmp_path: Path) -> None:
+    copytree(out / "data", tmp_path / "data")
+    for path in (*out.glob("decoded.causal.*"), *out.glob("decoded.masked-raw.*"), *out.glob("*.train.json")):
+        copy(path, tmp_path)
+    done = study(tmp_path, "--stages", "judge", "figures", "--models", "causal", "masked-raw", "--best", "masked-raw")
+    assert done.returncode == 0, done.stderr
+    told = json.loads((tmp_path / "results.json").read_text())
+    assert {row["model"] for row in told["rows"]} == {"causal", "masked-raw"}
+    assert (told["baseline"], told["best"], told["distilled"]) == ("causal.beam5", "masked-raw", [])
+    assert (told["speed"], told["dependence"], told["kernels_against_mask_predict"]) == ([], [], [])
+    assert (tmp_path / "translation.png").exists()
+
+
+def test_waves_are_of_the_models_that_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(SCRIPT.parent)
+    from translation import waves
+
+    assert waves("train", ["causal", "masked-own"]) == [("tokenizer",), ("causal", "masked-own")]
+    assert waves("train", ["causal", "masked-distilled"]) == [
+        ("tokenizer",), ("causal", "teacher-0", "teacher-1"), ("masked-distilled",)
+    ]  # fmt: skip
+    assert waves("decode", ["masked-own"]) == [("decode-kernels", "decode-masked-own", "dependence")]
+    assert waves("judge", []) == [("judge",)]
+
+
+@pytest.mark.slow
+def test_a_name_of_no_kind_is_refused(tmp_path: Path) -> None:
+    told = study(tmp_path / "out", "--models", "causal", "nobody")
+    assert told.returncode == 2
+    assert "nobody: a model's name begins with causal, shallow, masked" in told.stderr
 
 
 @pytest.mark.slow
