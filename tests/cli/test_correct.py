@@ -16,6 +16,7 @@ def test_columns_go_along_and_nothing_sure_enough_is_left(run: Run, tmp_path: Pa
     assert (first["text"], first["changed"], first["spans"], first["label"]) == ("The cat sleeps.", "", "", "good")
     assert second["status"] == "empty"
     assert "0 of 2 texts changed" in result.stderr
+    assert "has not learnt to correct: --model names one that has" in result.stderr
     assert "1 text could not be read" in result.stderr
 
 

@@ -23,6 +23,13 @@ def test_vectors_are_those_of_python(run: Run, tmp_path: Path) -> None:
     assert len(lines[0]) == 1 + vectors.shape[1]
 
 
+def test_a_table_is_not_named_as_an_array(run: Run, tmp_path: Path) -> None:
+    result = run("embed", "The cat sleeps.", "--output", tmp_path / "a.npy")
+    assert result.exit_code == 2
+    assert "numpy.save" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_label_is_probed(run: Run, tmp_path: Path) -> None:
     said = [("The cat sleeps on the mat.", "cat"), ("The law passed in Congress.", "law")] * 6
     file = put(tmp_path / "a.tsv", "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in said))
@@ -33,3 +40,6 @@ def test_a_label_is_probed(run: Run, tmp_path: Path) -> None:
     wrong = run("probe", file, "--label", "labels")
     assert wrong.exit_code == 2
     assert "Did you mean 'label'" in wrong.stderr
+    alone = run("probe", put(tmp_path / "a.txt", "The cat sleeps.\n"))
+    assert alone.exit_code == 2
+    assert "is a text alone, and a column 'label' is asked for" in alone.stderr

@@ -50,6 +50,8 @@ def correct(
 
     how = Correcting(margin)
     lm = model.load(run.progress)
+    if model.model is None:
+        say(f"{lm.name} has not learnt to correct: --model names one that has")
     waiting: list[Record] = []  # whose corrections have not come back yet, in order
     done = changed = unread = 0
 

@@ -10,6 +10,7 @@ import typer
 from besag.cli import options as o
 from besag.cli.exits import guarded
 from besag.cli.groups import ModelOptions, OutputOptions, RowsOptions, RunOptions, grouped
+from besag.errors import BesagError
 from besag.files.inputs import records
 
 TOGETHER = 1024  # texts
@@ -42,6 +43,10 @@ def embed(
 
     A row has a column for each dimension, v1, v2 …, and the other columns of a table; JSON Lines have a list.
     """
+    if (output.output or "").endswith((".npy", ".npz")):
+        raise BesagError(
+            f"{output.output} would be a table with such a name: write .parquet, or numpy.save(file, lm.embed(texts))"
+        )
     shape, out = output.shape, output.open()
     sources = rows.sources(input, "embed", output.output)
     lm = model.load(run.progress)

@@ -51,6 +51,8 @@ def has(values: Mapping[str, object], column: str, where: str) -> bool:
 def value(values: Mapping[str, object], column: str, where: str) -> Any:
     """What stands in a column of a row."""
     found = _follow(values, column, where)
+    if found is _MISSING and not values:
+        raise BesagError(f"{where} is a text alone, and a column {column!r} is asked for: give a table")
     if found is _MISSING:
         raise BesagError(f"{where} has no {column!r}; it has {listed(values)}.{nearest(column, values)}")
     return found
