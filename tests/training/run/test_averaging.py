@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from besag.errors import BesagError
-from besag.training.run.averaging import Averaging
+from besag.training.run.averaging import Averaging, blended
 
 
 def module(dtype: torch.dtype = torch.float32) -> nn.Module:
@@ -57,6 +57,15 @@ def test_state_comes_back() -> None:
         other.restore({"something": torch.zeros(1)})
     with pytest.raises(BesagError, match="between 0 and 1"):
         Averaging(module(), 1.0)
+
+
+def test_between_two_and_back_again() -> None:
+    module, other = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    before = {name: part.clone() for name, part in module.state_dict().items()}
+    with blended(module, other.state_dict(), 0.25):
+        for name, part in module.state_dict().items():
+            torch.testing.assert_close(part, 0.75 * before[name] + 0.25 * other.state_dict()[name])
+    torch.testing.assert_close(dict(module.state_dict()), before)
 
 
 def test_the_mean_of_several_states_and_back_again() -> None:

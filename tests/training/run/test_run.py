@@ -130,6 +130,20 @@ def test_averages_are_what_is_saved(tmp_path: Path) -> None:
     assert not torch.equal(saved[name], state["objective"][f"encoder.model.{name}"])
 
 
+def test_a_share_of_what_it_began_from_is_saved(tmp_path: Path) -> None:
+    run(tmp_path / "start", {"schedule": {"steps": 2}})
+    start = {"model": {"start": str(tmp_path / "start" / "model")}, "schedule": {"steps": 3}}
+    for name, share in (("trained", 0.0), ("between", 0.25)):
+        run(tmp_path / name, {**start, "run": {"start_share": share}})
+    began, trained, between = (
+        load_file(tmp_path / name / "model" / "model.safetensors") for name in ("start", "trained", "between")
+    )
+    for name, part in between.items():
+        torch.testing.assert_close(part, torch.lerp(trained[name], began[name], 0.25))
+    assert not torch.equal(trained["model.layers.1.mlp.Wi.weight"], began["model.layers.1.mlp.Wi.weight"])
+    assert "0.25 of those that it went on from" in (tmp_path / "between" / "model" / "README.md").read_text()
+
+
 @pytest.mark.slow
 def test_a_full_disk_ends_the_run_and_leaves_its_checkpoint(tmp_path: Path) -> None:
     run(tmp_path / "out", {"schedule": {"steps": 3}})

@@ -131,6 +131,7 @@ class Run:
     accumulate: int = 1  # batches of each process in one step
     ema: float = 0.0  # decay of the averaged weights, which are then evaluated and saved; 0: none
     average: int = 1  # the finished model is the mean of this many last checkpoints, which `keep` must hold
+    start_share: float = 0.0  # of the weights of model.start in the finished ones (WiSE-FT)
     checkpoint_every: int = 1000  # steps
     checkpoint_state: Literal["float32", "16-bit"] = "float32"  # moments and averages; weights are always exact
     checkpoint_shard: float = 500.0  # MB of one file of a checkpoint, at most

@@ -40,7 +40,7 @@ BOUNDS = {
     "schedule.steps": EVERY, "schedule.tokens": Bounds(1, 10**15), "schedule.minutes": Bounds(0, 10**7, low_open=True),
     "schedule.warmup": SHARE, "schedule.decay": SHARE, "schedule.floor": SHARE, "schedule.ramp": SHARE,
     "run.seed": Bounds(0, 2**47), "run.accumulate": Bounds(1, 2**16), "run.ema": BELOW_ONE,
-    "run.average": Bounds(1, 1000), "run.checkpoint_every": EVERY,
+    "run.average": Bounds(1, 1000), "run.start_share": BELOW_ONE, "run.checkpoint_every": EVERY,
     "run.checkpoint_shard": Bounds(1, 10**6), "run.keep": EVERY,
     "run.log_every": EVERY, "run.workers": Bounds(0, 1024), "run.threads": Bounds(1, 1024),
     "adapt.rank": Bounds(1, 2**16), "adapt.alpha": FACTOR, "adapt.task_weight": WEIGHT,
@@ -114,6 +114,13 @@ def _check_average(recipe: Recipe) -> None:
         raise BesagError(f"run.average = {run.average}, and run.keep = {run.keep} checkpoints stay: keep as many")
     if run.average > 1 and run.ema:
         raise BesagError(f"run.average = {run.average} and run.ema = {run.ema:g} are two averages: give one of them")
+    if run.start_share and recipe.model.start is None:
+        raise BesagError(f"run.start_share = {run.start_share:g} is of the weights of model.start, and there is none")
+    if run.start_share and (run.ema or run.average > 1 or recipe.adapt.method != "none" or recipe.model.subtokens):
+        raise BesagError(
+            f"run.start_share = {run.start_share:g} is for weights that are trained as they are: leave out run.ema, "
+            "run.average, [adapt] and model.subtokens"
+        )
 
 
 def _evaluates(recipe: Recipe) -> bool:

@@ -1,4 +1,5 @@
-"""Averages of weights: over all steps, a ← d a + (1 − d) w after every one; or over the last checkpoints, their mean.
+"""Averages of weights: over all steps, a ← d a + (1 − d) w after every one; or over the last checkpoints, their mean;
+or of the finished weights and those that a run began from.
 
 Averages are float32 whatever the weights are. Early on, d is at most (1 + t) / (10 + t) at step t, so that the random
 weights of the beginning are soon forgotten.
@@ -59,18 +60,32 @@ class Averaging:
 
 
 @contextmanager
+def blended(module: nn.Module, other: Mapping[str, Tensor], share: float) -> Iterator[None]:
+    """In here the module's weights are 1 − share of its own and share of another's of the same shape."""
+    own = {name: part for name, part in module.state_dict().items() if part.is_floating_point()}
+    between = {name: torch.lerp(part.float(), other[name].to(part.device).float(), share) for name, part in own.items()}
+    with _holding(module, between):
+        yield
+
+
+@contextmanager
 def mean_of(module: nn.Module, states: Iterable[Mapping[str, Tensor]]) -> Iterator[None]:
     """In here the module's weights are the mean of these states of it; what is no number with a fraction stays."""
-    own = module.state_dict()
-    before = {name: part.detach().clone() for name, part in own.items() if part.is_floating_point()}
-    sums, count = {name: torch.zeros_like(part, dtype=torch.float32) for name, part in before.items()}, 0
+    own = {name: part for name, part in module.state_dict().items() if part.is_floating_point()}
+    sums, count = {name: torch.zeros_like(part, dtype=torch.float32) for name, part in own.items()}, 0
     for state in states:
         count += 1
         for name, total in sums.items():
             total += state[name].to(total)
+    with _holding(module, {name: total / count for name, total in sums.items()} if count else {}):
+        yield
+
+
+@contextmanager
+def _holding(module: nn.Module, weights: Mapping[str, Tensor]) -> Iterator[None]:
+    before = {name: module.state_dict()[name].detach().clone() for name in weights}
+    module.load_state_dict(weights, strict=False)
     try:
-        if count:
-            module.load_state_dict({name: total / count for name, total in sums.items()}, strict=False)
         yield
     finally:
         module.load_state_dict(before, strict=False)

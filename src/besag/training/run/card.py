@@ -275,6 +275,8 @@ def _training(recipe: Recipe, facts: Facts) -> Iterator[str]:
     yield f"schedule: {schedule.warmup:.0%} warm-up, then {schedule.shape}, down to {schedule.floor:g} of the rate"
     if recipe.run.ema:
         yield f"the weights are a moving average, decay {recipe.run.ema:g}"
+    if share := recipe.run.start_share:
+        yield f"the weights are {share:g} of those that it went on from, and {1 - share:g} of the trained ones"
     yield f"seed {recipe.run.seed}"
     if facts.hardware and not several:
         yield f"hardware: {facts.hardware}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,7 @@ class _Run:
             if not progress.finished:
                 self.loop.train()
             if self.loop.finished:
-                with self._mean_of_last() if self.recipe.run.average > 1 else nullcontext():
+                with self._averaged():
                     self._finish()
         finally:
             if self.log is not None:
@@ -260,9 +260,21 @@ class _Run:
                 )
         self.ranks.gather(None)
 
+    def _averaged(self) -> AbstractContextManager[None]:
+        """In here the weights are those of the finished model, on every process."""
+        if self.recipe.run.average > 1:
+            return self._mean_of_last()
+        return self._beside_start() if self.recipe.run.start_share else nullcontext()
+
+    def _beside_start(self) -> AbstractContextManager[None]:
+        from besag.training.network.networks import network
+        from besag.training.run.averaging import blended
+
+        began = network(self.recipe, self.built.vocabulary).state_dict()
+        return blended(self.built.model, began, self.recipe.run.start_share)
+
     @contextmanager
     def _mean_of_last(self) -> Iterator[None]:
-        """In here the weights are the mean of those of the last checkpoints, on every process."""
         from besag.training.run.averaging import mean_of
 
         last = self.checkpoints.last(self.recipe.run.average)
