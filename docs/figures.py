@@ -339,7 +339,7 @@ def lab_antibody(lm: besag.LanguageModel) -> None:
             "escape_from_modes", model=os.environ["BESAG_ANTIBERTY"], text=text, candidates=len(RESIDUES)
         ).run()
         print(found)
-    for figure, name in {"passes": "", "mixing": "-mixing", "dependence": "-map"}.items():
+    for figure, name in {"passes": "", "mixing": "-mixing"}.items():  # the map would tell in which folder the model is
         found.plot(figure=figure)
         save(f"lab-antibody{name}")
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import torch
 from tests.bulk.conftest import sentences
 
 import besag
 from besag.bulk.verbs import Augment, Entropy, Fill, Sample, Score, Verb
 from besag.files.inputs import Record
+from besag.hardware import MKL_MODE
 
 TEXTS = [*sentences(9), "", "caf\udce9", "the [MASK] sat on the [MASK]"]
 
@@ -62,3 +67,31 @@ def test_draws_belong_to_the_row(bert: Path) -> None:
     assert len(set(every)) > 1
     [(_, [last])] = verb.open().rows([Record(8, "line 8", text, {})])
     assert last["sampled"] == every[-1]
+
+
+BY_THREADS = """
+import sys, torch
+from besag.bulk.verbs import Score
+from besag.cli.groups import ModelOptions
+folder, door = sys.argv[1:]
+lm = Score({"model": folder, "device": "cpu"}).model() if door == "bulk" else ModelOptions(folder, "cpu").load(False)
+words = "the cat sat on a mat and one red".split()
+for threads in (1, 2):
+    torch.set_num_threads(threads)
+    print([next(lm.score(iter([" ".join(words[:count])]), "unmasked")).log_probs.tolist() for count in range(3, 10)])
+"""
+
+
+@pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="other libraries have roundings of their own")
+@pytest.mark.parametrize("door", ["bulk", "command line"])
+def test_a_lone_short_text_has_the_same_bits_by_any_threads(bert: Path, door: str) -> None:
+    """MKL settles this once a process, so this is one of its own. A text has 5 to 11 tokens, with the special ones."""
+    paths = os.pathsep.join([str(Path(besag.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    environment = {name: value for name, value in os.environ.items() if name != MKL_MODE} | {
+        "PYTHONPATH": paths,
+        "OMP_WAIT_POLICY": "PASSIVE",
+    }
+    command = [sys.executable, "-c", BY_THREADS, str(bert), door]
+    said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(said) == 2
+    assert said[0] == said[1]

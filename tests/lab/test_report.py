@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 from besag.lab.experiment import experiment
 from besag.lab.finding import Drawing, Finding
-from besag.lab.report import page
+from besag.lab.report import SHORT, page
 
 BAD = "<script>alert(1)</script>"
 
@@ -42,6 +42,18 @@ def test_a_page_has_all_of_an_experiment_and_fetches_nothing():
     assert "src=" not in text
     assert 'href="http' not in text
     assert "li2024" in text
+
+
+def test_a_reader_is_told_the_letters_finds_each_experiment_and_opens_long_tables():
+    rows = [{"J": at} for at in range(SHORT + 1)]
+    finding = Finding("shown", {"so": True}, {"long": rows, "short": rows[1:]}, name="one", title="what it is")
+    text = page([finding], {})
+    assert '<a href="#one">one</a>' in text
+    assert '<h2 id="one">What it is</h2>' in text
+    assert text.count("<details>") == 1
+    assert f"<summary>long: a table of {SHORT + 1} rows</summary>" in text
+    assert "Poincaré constant" in text
+    assert "<ul></ul>" not in text.split("The run")[0]
 
 
 def test_headlines_come_first():

@@ -53,6 +53,9 @@ class _Modelled:
     trial: str = "The cat sleeps."
 
     def model(self) -> LanguageModel:
+        from besag.hardware import alike_by_any_threads
+
+        alike_by_any_threads()  # an actor has other threads than `besag score`
         options = {"progress": False, **self.load}
         lm = besag.load(options.pop("model", None), **options)
         lm.engine.repeat()  # the same questions in the same batches, so that a second run has the bytes of the first

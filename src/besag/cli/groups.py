@@ -103,7 +103,9 @@ class ModelOptions:
 
     def _load(self, name: str | None, progress: bool | None) -> LanguageModel:
         import besag
+        from besag.hardware import alike_by_any_threads
 
+        alike_by_any_threads()  # so that a file has the same bytes, whoever wrote it
         lm = besag.load(
             name, device=self.device, dtype=self.dtype, revision=self.revision, allow_pickle=self.allow_pickle,
             compile=self.compile, untilt=self.untilt, batch_tokens=self.batch_tokens, progress=progress,

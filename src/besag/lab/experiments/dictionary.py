@@ -65,6 +65,11 @@ class DictionaryRatio(Experiment):
                 ),
             },
             tables={f"{places} spins on a chain": rows},
+            notes=[
+                "poincare is C; worst is λ_max(IΓ) and mean tr(IΓ)/d: sequences for each that maximum likelihood needs "
+                "in the worst direction of parameters and in the mean; ratio is worst / C; seen is R², the share of "
+                "the sampler's slow function that scores account for; passes are those of a step of the sampler",
+            ],
             arrays={"coupling": couplings, **{f"{law}, {parameters}": one for (parameters, law), one in ratio.items()}},
             figures={"ratio": Drawing(
                 f"How much of the bound is used: λ_max(IΓ)/C against the coupling of {places} spins on a chain. At 1 "
