@@ -1,6 +1,6 @@
 """Bits a character of held-out text: by `pll`, which is no probability, and by `chain`, which is one given the length.
 
-    python benchmarks/bits.py valid.txt.xz --models src/besag/models/tiny-en other/model --sentences 500
+    python benchmarks/bits.py valid.txt.xz --models src/besag/models/small-en other/model --sentences 500
 
 One sentence of 40 to 200 characters from each document; the same sentences for every model.
 """

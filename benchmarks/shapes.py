@@ -18,7 +18,6 @@ from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, process
 from tokenizers import models as pieces
 from transformers import (
     AutoModelForMaskedLM,
-    AutoTokenizer,
     BertConfig,
     ModernBertConfig,
     PreTrainedConfig,
@@ -29,8 +28,8 @@ from transformers import (
     XLMRobertaConfig,
 )
 
+import besag
 import sentences
-from besag import models
 
 TRAINED_PIECES = 8000
 PRINTABLE = [chr(code) for code in range(33, 127)]
@@ -78,8 +77,8 @@ def _modernbert() -> ModernBertConfig:
 def build(name: str, *, tiny: bool = False) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A network in float32 on the CPU, and its tokenizer. `tiny` keeps the kind and the vocabulary and little else."""
     if name == "embedded":
-        model = AutoModelForMaskedLM.from_pretrained(models.path(), dtype=torch.float32)
-        return model.eval(), AutoTokenizer.from_pretrained(models.path())
+        lm = besag.load(device="cpu", dtype="float32")
+        return lm.model, lm.tokenizer
     config = SHAPES[name].config()
     if tiny:
         config.num_hidden_layers, config.hidden_size, config.num_attention_heads = 2, 64, 4

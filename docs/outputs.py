@@ -124,8 +124,8 @@ def refresh(page: Path) -> int:
 
 
 def main() -> None:
-    with stage():
-        for page in [Path(name).resolve() for name in sys.argv[1:]] or PAGES:
+    for page in [Path(name).resolve() for name in sys.argv[1:]] or PAGES:
+        with stage():  # anew: what a page registers is not for the next one to show
             print(f"{page.relative_to(ROOT)}: {refresh(page)} outputs rewritten")
 
 

@@ -40,7 +40,7 @@ SHOTS = {  # name: (view, colours, height, what is looked at)
 def served() -> str:
     lm = besag.load(progress=False)
     socket = listening("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(create(Desk(Shelf({"tiny-en": lambda: lm}))), log_config=None))
+    server = uvicorn.Server(uvicorn.Config(create(Desk(Shelf({"small-en": lambda: lm}))), log_config=None))
     threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True).start()
     while not server.started:
         time.sleep(0.01)

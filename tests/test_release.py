@@ -88,8 +88,8 @@ def test_the_sdist_can_be_tested_and_documented(built: Path) -> None:
         names = {name.partition("/")[2] for name in sdist.getnames()}
     for name in (
         "pyproject.toml", "Makefile", "constraints.txt", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff",
-        "LICENSE", "recipes/tiny-en.toml", "examples/demo.py", "docs/index.md", "tests/test_release.py",
-        "src/besag/models/tiny-en/model.safetensors", "lint/house_rules.py",
+        "LICENSE", "recipes/small-en.toml", "examples/demo.py", "docs/index.md", "tests/test_release.py",
+        "src/besag/models/small-en/model.int8.safetensors", "lint/house_rules.py",
     ):  # fmt: skip
         assert name in names
     assert the(built, ".tar.gz").stat().st_size < 50e6
@@ -126,7 +126,7 @@ def check_first_steps(python: str, folder: Path, **environment: str) -> None:
     assert str(ROOT) not in where
     assert status == "ok"
     run_installed(python, folder, "-m", "besag", "examples", "here", **environment)
-    assert (folder / "here" / "recipes" / "tiny-en.toml").is_file()
+    assert (folder / "here" / "recipes" / "small-en.toml").is_file()
 
 
 def test_the_wheel_scores_without_this_tree_and_without_a_network(built: Path, tmp_path: Path) -> None:

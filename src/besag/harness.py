@@ -1,6 +1,6 @@
 """A model for lm-evaluation-harness: its tasks ask, besag answers, so that multiple choice runs on encoders.
 
-    python -m besag.harness run --model besag --model_args pretrained=tiny-en,method=chain --tasks …
+    python -m besag.harness run --model besag --model_args pretrained=small-en,method=chain --tasks …
 
 The harness finds models of other packages by no entry point: this file registers `besag` when it is imported, and run
 as a program it hands its arguments to the harness's own command. Knows what the harness asks: the log-likelihood of a

@@ -80,7 +80,7 @@ def load(
 
     Examples:
         >>> besag.load()
-        LanguageModel('tiny-en', cpu, float32, V=12,288)
+        LanguageModel('small-en', cpu, float32, V=12,288)
         >>> coins = besag.load(besag.Table([[0.4, 0.1], [0.1, 0.4]], symbols=["h", "t"]))
         >>> round(coins.score("h h", "chain").total, 2)  # log 0.4
         -0.92

@@ -121,9 +121,9 @@ def test_besag_is_cited_alone_and_papers_by_key(run: Run) -> None:
 def test_the_embedded_model_is_listed(run: Run) -> None:
     result = run("models")
     assert result.exit_code == 0
-    assert re.search(r"tiny-en +19,632,384 +12,288 +512 +apache-2.0", result.stdout)
+    assert re.search(r"small-en +38,085,755 +12,288 +512 +apache-2.0", result.stdout)
     found = describe(path())  # not from its small files alone
-    assert [found[fact] for fact in ("parameters", "vocabulary", "max_length")] == [19_632_384, 12_288, 512]
+    assert [found[fact] for fact in ("parameters", "vocabulary", "max_length")] == [38_085_755, 12_288, 512]
 
 
 def test_a_model_that_can_be_used(run: Run, tmp_path: Path) -> None:
@@ -163,10 +163,10 @@ def test_messages_about_arguments_name_the_options_of_the_command() -> None:
 
 def test_a_slip_in_the_name_of_the_embedded_model(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("the hub was asked"))
-    for slip in ("tiny-eng", "tinyen", "Tiny-EN"):
+    for slip in ("small-eng", "smallen", "Small-EN"):
         refused = run("score", "A text.", "-m", slip)
         assert refused.exit_code == 2
-        assert "Did you mean 'tiny-en'?" in refused.stderr
+        assert "Did you mean 'small-en'?" in refused.stderr
 
 
 def test_names_and_texts_steer_no_terminal(run: Run, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from tests.cli.conftest import Run
 
 def test_examples_and_recipes_are_listed_and_copied(run: Run, tmp_path: Path) -> None:
     listed = run("examples").stdout.split()
-    assert {"examples/nbest.jsonl", "recipes/tiny-en.toml"} <= set(listed)
+    assert {"examples/nbest.jsonl", "recipes/small-en.toml"} <= set(listed)
     assert run("examples", tmp_path / "new").exit_code == 0
     copied = {path.relative_to(tmp_path / "new").as_posix() for path in (tmp_path / "new").rglob("*") if path.is_file()}
     assert copied == set(listed)

@@ -42,7 +42,7 @@ def test_a_study_is_what_python_finds(run: Run, file: Path, tmp_path: Path) -> N
     assert found[2]["joints"]["ag"]["pair_nll"] == pytest.approx(expected[2].joints["ag"]["pair_nll"], abs=1e-3)
     settings = json.loads((folder / "study.json").read_text(encoding="utf-8"))
     assert (settings["model"], settings["candidates"], settings["texts"], settings["seed"]) == (
-        "tiny-en",
+        "small-en",
         10,
         3,
         4,

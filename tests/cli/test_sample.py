@@ -22,7 +22,7 @@ def test_masks_are_drawn_and_the_rest_stays(run: Run) -> None:
     assert [row["chain"] for row in rows] == ["0", "1", "2"]
     assert all(row["text"].startswith("The ") and " sat on the " in row["text"] for row in rows)
     assert "ordered · the chain rule in this order" in result.stderr
-    assert "2 forward passes a chain · seed 1 · tiny-en" in result.stderr
+    assert "2 forward passes a chain · seed 1 · small-en" in result.stderr
     assert run("sample", TEXT, "-k", "ordered", "-c", 3, "--seed", 1).stdout == result.stdout
 
 

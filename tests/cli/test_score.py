@@ -93,21 +93,21 @@ def gpt(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_a_causal_model_beside_a_masked_one(run: Run, gpt: str) -> None:
-    result = run("score", A, "-m", "tiny-en", "-m", gpt, "--method", "chain", "--method", "causal")
+    result = run("score", A, "-m", "small-en", "-m", gpt, "--method", "chain", "--method", "causal")
     assert result.exit_code == 0, result.stderr
     (row,) = table(result.stdout)
-    assert [name for name in row if ":c" in name] == ["tiny-en:chain", "gpt:causal"]
+    assert [name for name in row if ":c" in name] == ["small-en:chain", "gpt:causal"]
     refused = run("score", A, "-m", gpt)
     assert refused.exit_code == 2
     assert f"'pll' needs a masked model, and {gpt!r} is a causal one" in refused.stderr
 
 
 def test_models_side_by_side(run: Run) -> None:
-    result = run("score", A, "-m", "tiny-en", "-m", "tiny-en")
+    result = run("score", A, "-m", "small-en", "-m", "small-en")
     assert result.exit_code == 0, result.stderr
     (row,) = table(result.stdout)
-    assert row["tiny-en:pll"] == row["tiny-en#2:pll"]
-    assert row["tiny-en:tokens"] == "5"
+    assert row["small-en:pll"] == row["small-en#2:pll"]
+    assert row["small-en:tokens"] == "5"
 
 
 def test_other_columns_come_along(run: Run, tmp_path: Path) -> None:
@@ -369,4 +369,4 @@ def test_a_source_that_is_lacking_or_wrong(run: Run, given: besag.LanguageModel,
 def test_a_model_that_takes_no_source_refuses_it(run: Run) -> None:
     result = run("score", A, "--source", "Die Katzen schlafen.")
     assert result.exit_code == 2
-    assert "'tiny-en' takes no source" in result.stderr
+    assert "'small-en' takes no source" in result.stderr

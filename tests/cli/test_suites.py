@@ -26,7 +26,7 @@ def test_figures_go_to_stdout_and_their_sense_to_stderr(run: Run, pairs: Path) -
     assert [(row["method"], row["n"]) for row in rows if row["figure"] == "accuracy over pairs"] == [
         ("unmasked", "2"), ("pll", "2"),
     ]  # fmt: skip
-    assert "tiny-en · pll: accuracy 100.0 ± 0.0 % (n = 2)" in done.stderr
+    assert "small-en · pll: accuracy 100.0 ± 0.0 % (n = 2)" in done.stderr
     items = run("eval", "--data", "pairs.tsv", "minimal_pairs", "--per", "item", "--format", "jsonl", "--limit", "1")
     assert [json.loads(line)["id"] for line in items.stdout.splitlines()] == ["one/2", "two/3"]
 
@@ -175,7 +175,7 @@ def test_two_runs_are_compared(run: Run, pairs: Path) -> None:
     assert rows[0]["figure"] == "accuracy"
     assert float(rows[0]["difference"]) == pytest.approx(float(rows[0]["b"]) - float(rows[0]["a"]))
     assert "minimal_pairs: " in done.stderr
-    assert "A is tiny-en · unmasked, B is tiny-en · pll" in done.stderr
+    assert "A is small-en · unmasked, B is small-en · pll" in done.stderr
     wrong = run("eval", "compare", "unmasked", "nowhere")
     assert wrong.exit_code == 2
     assert "no such folder: 'nowhere'" in wrong.stderr

@@ -34,7 +34,7 @@ def lm() -> LanguageModel:
 
 @pytest.fixture(scope="session")
 def address(lm: LanguageModel) -> Iterator[str]:
-    with served(desk(models={"tiny-en": lambda: lm, "bert": bert})) as where:
+    with served(desk(models={"small-en": lambda: lm, "bert": bert})) as where:
         yield where
 
 

@@ -111,6 +111,6 @@ def test_the_command_serves_this_machine_and_opens_a_browser(monkeypatch, argume
     assert result.exit_code == 0, result.output
     [(address, names)] = served
     assert address.startswith("http://127.0.0.1:")
-    assert names == ["tiny-en"]
+    assert names == ["small-en"]
     assert address in result.stderr
     assert shown == [address] * opened

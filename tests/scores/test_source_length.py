@@ -61,7 +61,7 @@ def test_what_has_no_probability_is_told(lm: Any) -> None:
 
 
 def test_what_is_refused(lm: Any) -> None:
-    with pytest.raises(BesagError, match="'tiny-en' predicts no length from a source"):
+    with pytest.raises(BesagError, match="'small-en' predicts no length from a source"):
         besag.load().score("It rained.", "chain", lengths="predicted")
     with pytest.raises(BesagError, match="p\\(n\\) goes with a probability of texts of one length"):
         lm.given(SOURCES[0]).score("cats", "pll", lengths="predicted")

@@ -182,8 +182,8 @@ def test_pairs_of_blimp_are_decided_as_chain_decides_them(tmp_path):
         rows = [json.loads(line) for line in file.read_text().splitlines()[:34]]
         items += [{"context": "", "choices": [row["sentence_good"], row["sentence_bad"]]} for row in rows]
     items = items[:100]
-    with served(desk(models={"tiny-en": lambda: lm})) as address:
-        found = decided(tmp_path, address, items, "tiny-en", num_concurrent=8)
+    with served(desk(models={"small-en": lambda: lm})) as address:
+        found = decided(tmp_path, address, items, "small-en", num_concurrent=8)
     for item, (good, bad) in zip(items, found, strict=True):
         one, other = lm.score(item["choices"], "chain")
         assert (good, bad) == pytest.approx((one.total, other.total), abs=1e-3)

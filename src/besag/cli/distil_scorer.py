@@ -76,9 +76,9 @@ def distil_scorer(
 ) -> int:
     """Teach a model to give its pll in one pass: the scorer that --method maskless needs.
 
-    besag distil-scorer corpus.txt --sentences --limit 5000 --teacher tiny-en -o tiny-en-scorer
+    besag distil-scorer corpus.txt --sentences --limit 5000 --teacher small-en -o small-en-scorer
 
-    besag score texts.txt --model tiny-en-scorer --method maskless
+    besag score texts.txt --model small-en-scorer --method maskless
 
     The teacher scores all texts by pll, which takes the longest and is kept in FOLDER.terms.jsonl: a run that was
     stopped goes on when it is started again. The model in the folder is the teacher, unchanged, and answers whatever

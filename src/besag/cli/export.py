@@ -13,7 +13,7 @@ from besag.cli.groups import LayoutOptions, grouped
 from besag.errors import BesagError
 from besag.files.inputs import file_input, records
 
-_MODEL = "Folder or hub name; tiny-en is the embedded English model."
+_MODEL = "Folder or hub name; small-en is the embedded English model."
 _WEIGHTS = "float32, bfloat16, float16, or int8: matrices in eight bits, a scale a row."
 _TEXTS = "Texts to measure the cost on, in any format `besag score` reads; if not given, a few English sentences."
 _PAIRS = "Minimal pairs, as `besag eval minimal_pairs` reads them: how many are decided otherwise. Repeat."

@@ -48,7 +48,7 @@ def serve(
 ) -> int:
     """Serve models over HTTP: besag's verbs, and completions as evaluation harnesses ask for them.
 
-    besag serve --model tiny-en --port 8000
+    besag serve --model small-en --port 8000
 
     Several models are asked by name. SIGTERM answers what was accepted, and ends.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-EMBEDDED = "tiny-en"
+EMBEDDED = "small-en"
 
 
 def path(name: str = EMBEDDED) -> Path:

@@ -1,7 +1,7 @@
 """Routes that other people's clients speak: OpenAI's completions with `echo`, tokenizers, Hugging Face's fill-mask.
 
 A masked model answers completions by `chain`, the chain rule from left to right, or by the method in the model's name
-("tiny-en:pll"). Nothing is generated: a client that asks for one more token, as harnesses do, is given the end token,
+("small-en:pll"). Nothing is generated: a client that asks for one more token, as harnesses do, is given the end token,
 without a number.
 """
 

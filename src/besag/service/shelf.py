@@ -54,7 +54,7 @@ class Shelf:
         return self._volumes[name].lm
 
     def known(self, name: str | None) -> tuple[str, str | None]:
-        """The model, and the method where the name says one: "tiny-en:pll"."""
+        """The model, and the method where the name says one: "small-en:pll"."""
         if name is None or name in self._volumes:
             return name or self.default, None
         model, _, method = name.rpartition(":")

@@ -127,6 +127,6 @@ def test_an_unrelated_tokenizer_is_refused_unless_it_is_wanted(tmp_path: Path) -
 def test_a_vocabulary_is_changed_of_a_model_that_is_there() -> None:
     with pytest.raises(BesagError, match=r"needs tokenizer\.path"):
         recipe.of_table(
-            {"data": {"train": ["x"]}, "model": {"start": "tiny-en", "vocabulary": "extended"},
+            {"data": {"train": ["x"]}, "model": {"start": "small-en", "vocabulary": "extended"},
              "schedule": {"steps": 1}}, "test",
         )  # fmt: skip

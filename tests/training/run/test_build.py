@@ -127,10 +127,10 @@ def test_a_shape_that_cannot_be_is_refused_before_a_tokenizer_is_trained(tmp_pat
 
 def test_one_goes_on_from_another(tmp_path: Path) -> None:
     recipe = a_run.small(tmp_path / "out", {"model": {"config": {}}})
-    table = {"start": str(models.path()), "config": {"attention_dropout": 0.25}}
+    table = {"start": str(models.path()), "config": {"norm_eps": 2e-5}}
     recipe = replace(recipe, model=replace(recipe.model, **table), tokenizer=replace(recipe.tokenizer, path=None))
     made = build(recipe, device=CPU)
-    assert made.model.config.attention_dropout == 0.25
+    assert made.model.config.norm_eps == 2e-5
     batch = first_batch(made)
     made.model.eval()
     loss = float(made.objective(batch).total.detach() / batch.weight.sum())

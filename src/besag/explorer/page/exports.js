@@ -57,7 +57,7 @@ export const call = (verb, given, options = {}) => {
   return `${verb}(${[...given.map(literal), ...words.map(([name, value]) => `${name}=${literal(value)}`)].join(", ")})`;
 };
 
-export const EMBEDDED = "tiny-en";
+export const EMBEDDED = "small-en";
 
 // The embedded model is loaded; any other is asked where it is served.
 export const program = (model, served, ...lines) => {

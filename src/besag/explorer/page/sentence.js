@@ -166,7 +166,7 @@ export function create(app) {
     const lines = [`found = ${call("lm.score", said, { base: 2 })}`, "print(found)"];
     const [which, place] = chosen();
     const own = places[which]?.places[place];
-    if (own && scores[0].model === "tiny-en") {
+    if (own && scores[0].model === "small-en") {
       const all = call("lm.marginals", [texts()[which]], { base: 2, outcomes: "text" });
       lines.push(`likeliest = ${all}.top(${own.place}, 20)`, "print(likeliest)");
     }

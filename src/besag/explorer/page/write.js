@@ -192,7 +192,7 @@ export function create(app) {
 
   function python() {
     const { text: said, kernel: name, options, model, ...rest } = run.of;
-    const every = run.result?.model === "tiny-en" ? { every: 1 } : {};
+    const every = run.result?.model === "small-en" ? { every: 1 } : {};
     return program(run.result?.model, app.model, `chain = ${call("lm.sample", [said, name], { ...rest, ...options, ...every })}`, "print(chain)" + (every.every ? "  # chain.kept[0] are the texts, step by step" : ""));
   }
 
