@@ -4,6 +4,8 @@ import multiprocessing
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -318,6 +320,17 @@ def test_no_worker_outlives_the_run_and_nothing_hangs(make: Make, how: str) -> N
     while any(_lives(worker) for worker in workers):
         assert time.monotonic() < limit, "a worker lives on"
         time.sleep(0.1)
+
+
+def test_python_ends_while_batches_are_still_held() -> None:
+    held = """
+from besag.training.data.children import turn_deaf
+from besag.training.data.loader import Loader
+batches = iter(Loader(range(9), batch_size=None, num_workers=1, persistent_workers=True, worker_init_fn=turn_deaf))
+print(next(batches))
+"""
+    done = subprocess.run([sys.executable, "-c", held], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "0\n")
 
 
 def _lives(process: int) -> bool:

@@ -9,6 +9,7 @@ process that trains calls `BatchDataset.mask`.
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterator
 from typing import Any
 
@@ -81,9 +82,13 @@ class Loader(DataLoader[Any]):
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         begun: Any = None
+        end: Any = None  # the workers; they do not hear the signal by which Python would end them
         try:
             with begun_deaf():
                 begun = super().__iter__()
+            end = getattr(begun, "_shutdown_workers", None)
+            if end is not None:
+                atexit.register(end)  # a Python that ends while somebody still holds this would wait for them for ever
             yield from begun
         except BesagError as failure:  # of a worker: torch has put the way it came around it
             said = str(failure).rpartition("BesagError: ")[2].strip()
@@ -92,8 +97,9 @@ class Loader(DataLoader[Any]):
             raise RuntimeError("a DataLoader worker died: killed, or out of memory.") from failure
         finally:
             self._iterator = None
-            if hasattr(begun, "_shutdown_workers"):  # they do not hear the signal by which Python would end them
-                begun._shutdown_workers()
+            if end is not None:
+                atexit.unregister(end)
+                end()
 
 
 def make_loader(batches: BatchDataset | StreamBatches, order: indices, workers: int, pin: bool) -> Loader:
