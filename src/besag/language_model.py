@@ -88,12 +88,7 @@ def load(
         -0.92
     """
     if isinstance(model, Conditionals):
-        if adapter is not None:
-            raise BesagError(
-                f"adapter = {quoted(str(adapter))} is for a model that is read from a folder or the hub, and this one is "
-                f"built already: {model.name!r}"
-            )
-        conditionals = model
+        conditionals = _as_it_is(model, adapter)
     else:
         if model is None or model == models.EMBEDDED:
             model, name = models.path(), name or models.EMBEDDED
@@ -107,12 +102,24 @@ def load(
             conditionals.compile()
         elif compile:
             warnings.warn(f"compile=True is for CUDA, and this is {conditionals.device}: not compiled", stacklevel=2)
-    if untilt:
-        from besag.conditionals.tilt import untilted
-
-        where = (model, revision) if adapter is None else (adapter, None)  # the last law of masks it learned by
-        conditionals = untilted(conditionals, *where)
+    if untilt:  # the last law of masks it learned by
+        conditionals = _untilted(conditionals, *((model, revision) if adapter is None else (adapter, None)))
     return LanguageModel(conditionals, batch_tokens=batch_tokens, progress=progress)
+
+
+def _as_it_is(built: Conditionals, adapter: str | Path | None) -> Conditionals:
+    if adapter is not None:
+        raise BesagError(
+            f"adapter = {quoted(str(adapter))} is for a model that is read from a folder or the hub, and "
+            f"{built.name!r} is built already"
+        )
+    return built
+
+
+def _untilted(conditionals: Conditionals, model: object, revision: str | None) -> Conditionals:
+    from besag.conditionals.tilt import untilted
+
+    return untilted(conditionals, model, revision)
 
 
 class LanguageModel(Writing):

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 
 import torch
 
-from besag.checks import is_whole
+from besag.checks import is_number
 from besag.conditionals import additions, weights
 from besag.conditionals import checkpoint as saved
-from besag.conditionals.configuration import read_json, reason
+from besag.conditionals.configuration import ADAPTER_KEY, read_json, reason
 from besag.errors import BesagError, quoted
 
-FILE, CONFIG, KEY = "adapter.safetensors", "config.json", "besag_adapter"
+FILE, CONFIG = "adapter.safetensors", "config.json"
 MOST_RANK, MOST_ALPHA = 2**16, 10**6
 MOST_BYTES = 2**34  # of the weights: far more than any adapter has
 DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -56,7 +56,7 @@ def digest(stored: Mapping[str, torch.Tensor]) -> str:
     for name in sorted(stored):
         tensor = stored[name].detach().cpu()
         found.update(f"{name}\t{tensor.dtype}\t{tuple(tensor.shape)}\n".encode())
-        found.update(memoryview(tensor.contiguous().reshape(-1).view(torch.uint8).numpy()))
+        found.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 
@@ -71,7 +71,7 @@ def save(folder: Path, about: Adapter, added: Mapping[str, torch.Tensor]) -> Non
 
     kept = {name: weight.detach().float().cpu().contiguous() for name, weight in added.items()}
     save_file(kept, folder / FILE)
-    said: dict[str, Any] = {KEY: about.kind, "rank": about.rank}
+    said: dict[str, Any] = {ADAPTER_KEY: about.kind, "rank": about.rank}
     said |= {"alpha": about.alpha} if about.kind == "lora" else {}
     said |= {"base": about.base, "base_sha256": about.sha256}
     (folder / CONFIG).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
@@ -87,17 +87,15 @@ def read(adapter: str | Path) -> tuple[Adapter, Path]:
             f"{quoted(str(adapter))} is no adapter: it holds no {lacks} (besag train writes OUTPUT/adapter)"
         )
     said = read_json(folder / CONFIG, what)
-    kind, rank, alpha = said.get(KEY), said.get("rank"), said.get("alpha", 1.0)
+    kind, rank, alpha = said.get(ADAPTER_KEY), said.get("rank"), said.get("alpha", 1.0)
     base, sha256 = said.get("base"), said.get("base_sha256")
     if kind not in additions.KINDS:
         known = " or ".join(map(repr, additions.KINDS))
-        raise BesagError(f"{what} cannot be used: {KEY} is {quoted(kind)}, and should be {known}")
-    if not is_whole(rank, 1) or rank > MOST_RANK:
+        raise BesagError(f"{what} cannot be used: {ADAPTER_KEY} is {quoted(kind)}, and should be {known}")
+    if not isinstance(rank, int) or isinstance(rank, bool) or not 1 <= rank <= MOST_RANK:
         raise BesagError(f"{what} cannot be used: rank is {quoted(rank)}, and should be a number from 1 to {MOST_RANK}")
-    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha <= MOST_ALPHA:
-        raise BesagError(
-            f"{what} cannot be used: alpha is {quoted(alpha)}, and should be above 0, at most {MOST_ALPHA}"
-        )
+    if not is_number(alpha) or not 0 < alpha <= MOST_ALPHA:
+        raise BesagError(f"{what} cannot be used: alpha is {quoted(alpha)}, and should be in (0, {MOST_ALPHA}]")
     if not isinstance(base, str) or not isinstance(sha256, str) or not DIGEST.fullmatch(sha256):
         raise BesagError(
             f"{what} cannot be used: base is {quoted(base)} and base_sha256 {quoted(sha256)}, and should be a name and "
@@ -117,8 +115,8 @@ def put_on(network: Any, adapter: str | Path, name: str, sha256: str) -> str:
     at = _check_shapes(network, about, file, str(adapter), name)
     if sha256 != about.sha256:
         raise BesagError(
-            f"the adapter {quoted(str(adapter))} was trained beside {quoted(about.base)}, whose weights have the digest "
-            f"{about.sha256[:SHOWN]}…, and those of {quoted(name)} have {sha256[:SHOWN]}…: it belongs to other weights"
+            f"the adapter {quoted(str(adapter))} was trained beside {quoted(about.base)}, whose weights have the "
+            f"digest {about.sha256[:SHOWN]}…, and those of {quoted(name)} have {sha256[:SHOWN]}…: they are others"
         )
     stored = _tensors(file)
     with torch.random.fork_rng(devices=[]):  # what new layers draw is written over, and is nobody's loss

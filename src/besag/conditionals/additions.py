@@ -14,6 +14,7 @@ stands in its layer under one name and is run by a hook of it, so whoever calls 
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
@@ -27,12 +28,12 @@ KINDS: tuple[Kind, ...] = ("bottleneck", "lora")
 NAME = "adapter"  # of what is added, in its layer
 
 LIKE_BERT = ("bert", "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "electra", "data2vec-text")
-LAYERS: Mapping[str, str] = {  # of a family: where its layers lie in the body
-    "modernbert": "layers",
-    "besag": "layers",
-    **dict.fromkeys(LIKE_BERT, "encoder.layer"),
-    "distilbert": "transformer.layer",
-    "albert": "encoder.albert_layer_groups",  # run again and again, and what stands after them, too
+LAYERS: Mapping[str, str] = {  # of a family: what its layers are called in the body, # a number
+    "modernbert": "layers.#",
+    "besag": "layers.#",
+    **dict.fromkeys(LIKE_BERT, "encoder.layer.#"),
+    "distilbert": "transformer.layer.#",
+    "albert": "encoder.albert_layer_groups.#.albert_layers.#",  # run again and again, and what stands after them, too
 }
 
 
@@ -74,8 +75,8 @@ def layers(model: Any) -> dict[str, Any]:
             f"a bottleneck stands after each layer, and where those of the family {family!r} are is not known."
             f"{nearest(family, LAYERS)} Known are {', '.join(LAYERS)}; low-rank additions (lora) suit every family"
         )
-    path = f"{model.base_model_prefix}.{LAYERS[family]}"
-    return {f"{path}.{place}": layer for place, layer in enumerate(model.get_submodule(path))}
+    called = re.compile(re.escape(f"{model.base_model_prefix}.{LAYERS[family]}").replace("\\#", "[0-9]+"))
+    return {name: layer for name, layer in model.named_modules() if called.fullmatch(name)}
 
 
 def linear(model: Any) -> dict[str, nn.Linear]:

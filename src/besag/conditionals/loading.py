@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from besag.conditionals import checkpoint as saved
 from besag.conditionals import adapters, additions, families, reach, weights
+from besag.conditionals import checkpoint as saved
 from besag.conditionals.causal import Causal
 from besag.conditionals.configuration import read_config, reason, tokenizer_settings
 from besag.conditionals.decoder import CausalDecoder, Decoder, MaskedDecoder
@@ -58,8 +58,8 @@ def load_conditionals(
     if isinstance(model, tuple):
         if adapter is not None:
             raise BesagError(
-                f"adapter = {quoted(str(adapter))} is for a model that is read from a folder or the hub: whether a pair "
-                "has the weights that it was trained beside cannot be told"
+                f"adapter = {quoted(str(adapter))} is for a model that is read from a folder or the hub: whether a "
+                "pair has the weights that it was trained beside cannot be told"
             )
         return _from_pair(model, tokenizer, device, dtype, name)
     if not isinstance(model, str | Path):

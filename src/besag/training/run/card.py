@@ -127,8 +127,8 @@ def _what(recipe: Recipe, facts: Facts) -> str:
         base = shown(recipe.model.start or "")
         return (
             f"An adapter of `{base}`, trained with besag (`pip install besag`): its weights alone, which stand beside "
-            f'those of `{base}` and of no other model. `besag score "It rained." --model BASE --adapter FOLDER` scores a '
-            "sentence with both."
+            f"those of `{base}` and of no other model. `besag score TEXTS --model BASE --adapter FOLDER` scores with "
+            "both."
         )
     if facts.purpose == "score":
         return (
