@@ -149,7 +149,7 @@ class Run:
 @dataclass(frozen=True)
 class Adapt:
     method: Literal["none", "bitfit", "lora", "bottleneck"] = (
-        "none"  # train everything; bias terms; low-rank additions; a narrow network after each layer
+        "none"  # train everything; bias terms; low-rank additions; a narrow network a layer
     )
     rank: int = 8  # lora; bottleneck: its width
     alpha: float = 16.0  # lora: the addition is scaled by alpha / rank
