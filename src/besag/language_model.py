@@ -16,7 +16,7 @@ from besag import models
 from besag.checks import checked
 from besag.conditionals.contract import Conditionals
 from besag.engine import Engine, Idle
-from besag.errors import quoted
+from besag.errors import BesagError, quoted
 from besag.results.words import dtype_name
 from besag.scores import LengthModel, Method, Score
 from besag.scores.choice import Choice, choose
@@ -55,6 +55,7 @@ def load(
     allow_pickle: bool = False,
     compile: bool = False,
     untilt: bool = False,
+    adapter: str | Path | None = None,
     batch_tokens: int | None = None,
     progress: bool | None = None,
     name: str | None = None,
@@ -71,6 +72,7 @@ def load(
         allow_pickle: load weights that are no safetensors files. Such files can run code: only from whom you trust.
         compile: spend some ten seconds on CUDA to run large batches faster, those of ModernBERT twice as fast.
         untilt: take out what a law of masks that looks at tokens put into the answers.
+        adapter: the folder of an adapter that was trained beside this model and kept apart (`adapt.keep`).
         batch_tokens: how many tokens run at a time; if not given, as many as fit.
         progress: show a bar on stderr; if not given, only on a terminal, for work of over a second.
         name: what results call the model.
@@ -86,7 +88,7 @@ def load(
         -0.92
     """
     if isinstance(model, Conditionals):
-        conditionals = model
+        conditionals = _as_it_is(model, adapter)
     else:
         if model is None or model == models.EMBEDDED:
             model, name = models.path(), name or models.EMBEDDED
@@ -94,17 +96,30 @@ def load(
 
         conditionals = load_conditionals(
             model, tokenizer=tokenizer, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle,
-            name=name,
+            adapter=adapter, name=name,
         )  # fmt: skip
         if compile and conditionals.device.type == "cuda":
             conditionals.compile()
         elif compile:
             warnings.warn(f"compile=True is for CUDA, and this is {conditionals.device}: not compiled", stacklevel=2)
-    if untilt:
-        from besag.conditionals.tilt import untilted
-
-        conditionals = untilted(conditionals, model, revision)
+    if untilt:  # the last law of masks it learned by
+        conditionals = _untilted(conditionals, *((model, revision) if adapter is None else (adapter, None)))
     return LanguageModel(conditionals, batch_tokens=batch_tokens, progress=progress)
+
+
+def _as_it_is(built: Conditionals, adapter: str | Path | None) -> Conditionals:
+    if adapter is not None:
+        raise BesagError(
+            f"adapter = {quoted(str(adapter))} is for a model that is read from a folder or the hub, and "
+            f"{built.name!r} is built already"
+        )
+    return built
+
+
+def _untilted(conditionals: Conditionals, model: object, revision: str | None) -> Conditionals:
+    from besag.conditionals.tilt import untilted
+
+    return untilted(conditionals, model, revision)
 
 
 class LanguageModel(Writing):
@@ -154,6 +169,36 @@ class LanguageModel(Writing):
         other = copy.copy(self)
         other.engine, other.source = self.engine.given(read_source(self.conditionals, source)), source
         return other
+
+    @checked
+    def adapted(self, adapter: str | Path | None) -> LanguageModel:
+        """The same model with another adapter on, or with none: its weights are in memory once.
+
+        Args:
+            adapter: the folder of an adapter that was trained beside this model (`adapt.keep`); None takes it off.
+
+        Returns:
+            A `LanguageModel`. Both can be asked, one after the other or at once. An adapter of another model, by shape
+            or by weights, is refused.
+
+        Examples:
+            >>> data = {"train": ["text.txt"], "valid": ["text.txt"], "batch_tokens": 128}
+            >>> _ = open("text.txt", "w").write("Die Katzen schlafen. " * 20)
+            >>> adapt = {"method": "bottleneck", "rank": 4}
+            >>> recipe = {"data": data, "model": {"start": "tiny-en"}, "adapt": adapt, "evaluation": {"sentences": 0}}
+            >>> result = besag.train(recipe, {"schedule.steps": 2}, output="german", quiet=True)
+            >>> german = lm.adapted(result.adapter)
+            >>> german.score("Die Katze.").total == lm.score("Die Katze.").total
+            False
+            >>> german.adapted(None).score("Die Katze.").total == lm.score("Die Katze.").total
+            True
+        """
+        from besag.conditionals.loading import with_adapter
+
+        engine = self.engine
+        batch_tokens = engine.batch_tokens if engine.measured else None
+        found = with_adapter(self.conditionals, adapter)
+        return LanguageModel(found, batch_tokens=batch_tokens, progress=engine.progress)
 
     @overload
     def score(self, texts: str, method: str | Method = ..., **options: Any) -> Score: ...

@@ -80,7 +80,7 @@ def test_every_command_takes_a_model_alike(name: str) -> None:
 def test_a_model_is_loaded_as_the_options_say(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[dict[str, Any]] = []
     monkeypatch.setattr(besag, "load", lambda name=None, **how: calls.append({"model": name, **how}), raising=False)
-    group = ModelOptions("a", "cpu", "float32", "main", True, True, True, 64)
+    group = ModelOptions("a", "cpu", "float32", "main", True, True, True, "adapter", 64)
     group.load(progress=False)
     assert calls == [{field.name: getattr(group, field.name) for field in fields(group)} | {"progress": False}]
     calls.clear()

@@ -142,6 +142,7 @@ def test_other_commands_go_on_after_a_row_that_cannot_be_decoded(run: Run, tmp_p
         ([A, "--device", "gpux"], "'gpux' is not a device"),
         ([A, "--format", "parquet"], "Parquet goes to a file"),
         ([A, "-m", "a", "-m", "b", "--revision", "x"], "--revision belongs to one model"),
+        ([A, "-m", "a", "-m", "b", "--adapter", "x"], "--adapter 'x' belongs to one model"),
         ([A, "-m", "no-tokenizer"], "tokenizer"),
         ([A, "--config", "bad.toml"], "sets 'metod', which is no option. Did you mean 'method'?"),
         ([A, "--config", "no.toml"], "cannot read --config 'no.toml'"),

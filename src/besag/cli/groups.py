@@ -96,6 +96,7 @@ class ModelOptions:
     allow_pickle: o.AllowPickle = False
     compile: o.Compile = False
     untilt: o.Untilt = False
+    adapter: o.Adapter = None
     batch_tokens: o.BatchTokens = None
 
     def load(self, progress: bool | None = None) -> LanguageModel:
@@ -108,7 +109,8 @@ class ModelOptions:
         alike_by_any_threads()  # so that a file has the same bytes, whoever wrote it
         lm = besag.load(
             name, device=self.device, dtype=self.dtype, revision=self.revision, allow_pickle=self.allow_pickle,
-            compile=self.compile, untilt=self.untilt, batch_tokens=self.batch_tokens, progress=progress,
+            compile=self.compile, untilt=self.untilt, adapter=self.adapter, batch_tokens=self.batch_tokens,
+            progress=progress,
         )  # fmt: skip
         return self.given(lm)
 
@@ -136,6 +138,8 @@ class ModelsOptions(ModelOptions):
         """Refuse what cannot be meant, before anything is loaded."""
         if self.revision is not None and len(self.model or []) > 1:
             raise BesagError("--revision belongs to one model, and there are several")
+        if self.adapter is not None and len(self.model or []) > 1:
+            raise BesagError(f"--adapter {self.adapter!r} belongs to one model, and there are several")
         given = [name for name in self.names if name]
         for name in given:
             if given.count(name) > 1:

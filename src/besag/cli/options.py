@@ -43,6 +43,9 @@ Compile = Annotated[bool, of_model("--compile", help="CUDA: ten seconds at the s
 Untilt = Annotated[
     bool, of_model("--untilt", help="Take out what a masking law that looks at tokens put in (if it was saved).")
 ]
+Adapter = Annotated[
+    str | None, of_model("--adapter", help="Folder of an adapter that was trained beside this model and kept apart.")
+]
 Source = Annotated[
     str | None, of_model("--source", help="What the model is given, if it answers about a text given its source.")
 ]

@@ -266,6 +266,9 @@ def about_model(lm: LanguageModel) -> dict[str, Any]:
     commit = getattr(getattr(lm.model, "config", None), "_commit_hash", None)
     if commit is not None:
         about["commit"] = commit
+    adapter = getattr(lm.conditionals, "adapter", None)
+    if adapter is not None:
+        about["adapter"], about["base"] = adapter, lm.conditionals.base.sha256  # type: ignore[attr-defined]
     if os.path.isdir(lm.name):
         stands = [(entry.name, entry.stat()) for entry in os.scandir(lm.name) if entry.is_file()]
         about["files"] = [[name, stat.st_size, stat.st_mtime_ns] for name, stat in sorted(stands)]

@@ -248,4 +248,5 @@ def _tell(result: TrainingResult) -> None:
     for name, value in result.metrics.items():
         said = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
         print(f"{name:<24} {said}" + (f"   before {result.before[name]:,.6g}" if name in result.before else ""))
-    say(f"the model is in {result.model}; its README.md says how it was made")
+    what, where = ("adapter", result.adapter) if result.adapter.is_dir() else ("model", result.model)
+    say(f"the {what} is in {where}; its README.md says how it was made")

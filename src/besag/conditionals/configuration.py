@@ -40,6 +40,8 @@ NO_COUNT = re.compile(r"_(size|sizes|id|ids|dim|eps|scale|length|types?)$")
 # What besag itself writes of the weights, where they are no plain ones.
 WEIGHTS_KEY, WEIGHTS_KINDS = "besag_weights", ("int8",)
 
+ADAPTER_KEY = "besag_adapter"  # of what stands beside the weights of a network: the kind of adapter
+
 # How the decoder of an encoder-decoder is run; where it does not say, as the family has it: from the left.
 DECODER_KEY, DECODERS = "besag_decoder", ("masked", "causal")
 
@@ -55,6 +57,11 @@ def read_config(folder: Path, name: str) -> Any:
         raise BesagError(f"{quoted(name)} holds no config.json, so it is no saved Hugging Face model{hint}")
     what = f"the config.json of {quoted(name)}"
     said = clean(read_json(folder / "config.json", what), what)
+    if ADAPTER_KEY in said:
+        raise BesagError(
+            f"{quoted(name)} is an adapter, and no model: load the model that it was trained beside, which is called "
+            f"{quoted(said.get('base'))} there, with this as its adapter"
+        )
     kind = said.pop(WEIGHTS_KEY, None)  # of the files, not of the network, which may be saved again in another kind
     if kind not in (None, *WEIGHTS_KINDS):
         raise BesagError(

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
+from besag.conditionals import adapters, additions, families, reach, weights
 from besag.conditionals import checkpoint as saved
-from besag.conditionals import families, reach, weights
 from besag.conditionals.causal import Causal
 from besag.conditionals.configuration import read_config, reason, tokenizer_settings
 from besag.conditionals.decoder import CausalDecoder, Decoder, MaskedDecoder
@@ -45,15 +45,22 @@ def load_conditionals(
     dtype: str | torch.dtype | None = None,
     revision: str | None = None,
     allow_pickle: bool = False,
+    adapter: str | Path | None = None,
     name: str | None = None,
 ) -> Transformer | Causal | Decoder:
     """One who answers, from a folder, a hub name, or a pair of a built model and its tokenizer.
 
     A pair stays where and as precise as it is, unless `device` or `dtype` says otherwise. `tokenizer` (one that is
     built, a folder or a hub name) replaces the one that lies with the weights. Only safetensors are read unless
-    `allow_pickle`, and no code that comes with a model is ever run.
+    `allow_pickle`, and no code that comes with a model is ever run. `adapter` is the folder of one that was trained
+    beside these weights.
     """
     if isinstance(model, tuple):
+        if adapter is not None:
+            raise BesagError(
+                f"adapter = {quoted(str(adapter))} is for a model that is read from a folder or the hub: whether a "
+                "pair has the weights that it was trained beside cannot be told"
+            )
         return _from_pair(model, tokenizer, device, dtype, name)
     if not isinstance(model, str | Path):
         raise BesagError(
@@ -75,9 +82,14 @@ def load_conditionals(
         stored = weights.read_weights(files, name)
         eight_bits = chosen_dtype is torch.int8  # of products: the network is built in float32
         _refuse_eight_bits(kind, eight_bits, name)
+        if adapter is not None:
+            _refuse_adapter(kind, eight_bits, adapter, name)
         built_in = torch.float32 if eight_bits else chosen_dtype
         refuse_without_room(stored, built_in, chosen_device, name)
         network = read_network(stored, config, kind, name, built_in)
+        if adapter is not None:
+            base = adapters.Base(name, folder, adapters.digest(stored))
+            return _adapted(network.to(chosen_device), vocabulary, adapter, base)
         conditionals: Transformer | Causal | Decoder = NETWORKS[kind](network.to(chosen_device), vocabulary, name)
         conditionals.folder = folder
         if eight_bits:
@@ -85,6 +97,41 @@ def load_conditionals(
             conditionals.round_to_eight_bits(weights.read_rows(files, name))
         reach.warn_of_no_reach(vocabulary, name)
         return conditionals
+
+
+def with_adapter(conditionals: Any, adapter: str | Path | None) -> Transformer:
+    """The same network with another adapter, or none; its weights are shared, and what it had on before is left out."""
+    base, folder = getattr(conditionals, "base", None), getattr(conditionals, "folder", None)
+    if not isinstance(conditionals, Transformer) or (base is None and folder is None):
+        raise BesagError(
+            f"{quoted(conditionals.name)} takes no adapter: that is for a masked network, read from a folder or the hub"
+        )
+    if base is None:
+        assert folder is not None
+        base = adapters.Base(conditionals.name, folder, adapters.digest_of(folder, conditionals.name))
+        conditionals.base = base
+    _refuse_adapter("masked", conditionals.dtype is torch.int8, adapter, base.name)
+    with saved.quiet(), _refused(base.name):
+        return _adapted(additions.sharing(conditionals.model), conditionals.vocabulary, adapter, base)
+
+
+def _adapted(network: Any, vocabulary: Vocabulary, adapter: str | Path | None, base: adapters.Base) -> Transformer:
+    """One who answers with an adapter; what lies in the base's folder was learned without it, and is not its own."""
+    own = None if adapter is None else adapters.put_on(network, adapter, base.name, base.sha256)
+    name = base.name if adapter is None else f"{base.name} (adapter: {adapter})"
+    conditionals = Transformer(network, vocabulary, name)
+    conditionals.base, conditionals.adapter = base, own
+    conditionals.folder = base.folder if adapter is None else None
+    return conditionals
+
+
+def _refuse_adapter(kind: str, eight_bits: bool, adapter: str | Path | None, name: str) -> None:
+    if kind != "masked":
+        raise BesagError(
+            f"adapter = {quoted(str(adapter))}: {quoted(name)} is a {kind} network, and adapters are of masked ones"
+        )
+    if eight_bits:
+        raise BesagError(f"adapter = {quoted(str(adapter))}: a network on 8-bit numbers takes none: use another dtype")
 
 
 def describe(model: str | Path, revision: str | None = None) -> dict[str, Any]:

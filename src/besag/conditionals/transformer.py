@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from besag.conditionals import twins
+from besag.conditionals.adapters import Base
 from besag.conditionals.contract import Questions
 from besag.conditionals.network import CLOSE, Network, first_position
 from besag.conditionals.replay import Replay
@@ -31,6 +32,8 @@ class Transformer(Network):
 
     def __init__(self, model: Any, vocabulary: Vocabulary, name: str | None = None) -> None:
         super().__init__(model, vocabulary, name)
+        self.base: Base | None = None  # the network without its adapter, where that was asked for
+        self.adapter: str | None = None  # the digest of the adapter's weights, where it has one
         self.replay = Replay(self._read)
         if vocabulary.mask_id is None:
             raise BesagError(NO_MASK.format(self.title))

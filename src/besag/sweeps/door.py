@@ -18,7 +18,7 @@ from besag.files.claim import Claim
 from besag.sweeps.cells import Cell, Source, cells
 from besag.sweeps.running import RUNS, Judges, Work, carried_out, judging, training, write_recipes
 from besag.sweeps.table import Sweep, table
-from besag.training.recipe import Recipe
+from besag.training.recipe import Recipe, is_apart
 
 MOST_JOBS = 256
 
@@ -70,6 +70,7 @@ def sweep(
     if folder.exists() and not folder.is_dir():
         raise BesagError(f"output={str(folder)!r} is a file: a sweep is written into a folder")
     plan = cells([recipes] if one else list(recipes), vary or {}, folder / RUNS)  # type: ignore[list-item, arg-type]
+    _refuse_adapters(plan)
     place = None if data is None else str(data)
     judges = Judges([judge] if isinstance(judge, str) else list(judge), place, method, limit)
     for name in judges.suites:
@@ -82,6 +83,15 @@ def sweep(
         return _told(folder, plan, judges, wrong)
     finally:
         claim.release()
+
+
+def _refuse_adapters(plan: Sequence[Cell]) -> None:
+    for cell in plan:
+        if is_apart(cell.recipe.adapt):
+            raise BesagError(
+                f"adapt.method = {cell.recipe.adapt.method!r} of {cell.name!r} keeps an adapter apart, and a sweep is "
+                "of whole models: use 'lora' with adapt.keep = 'merged'"
+            )
 
 
 def _done(work: list[Work], jobs: int, unit: str, quiet: bool, accepted: Sequence[int] = (0,)) -> dict[str, str]:

@@ -9,8 +9,9 @@ import torch
 from tests import networks
 from transformers import AutoModelForMaskedLM
 
+from besag.conditionals import additions
 from besag.errors import BesagError
-from besag.training.network.adapt import adapt, finish, trained
+from besag.training.network.adapt import adapt, apart, finish, own_weights, trained
 from besag.training.recipe import Adapt
 
 FAMILIES = ("bert", "roberta", "albert", "deberta-v2", "modernbert", "distilbert", "xlm-roberta", "besag")
@@ -101,3 +102,48 @@ def test_no_method_is_no_change():
     model = networks.tiny("bert")
     assert adapt(model, Adapt()) is model
     assert len(trained(model)) == len(list(model.parameters()))
+
+
+@pytest.mark.parametrize("family", ["bert", "albert", "modernbert", "besag"])
+def test_bottlenecks_are_trained_alone(family):
+    model = networks.tiny(family, initializer_range=0.1).eval()
+    plain, ids = copy.deepcopy(model.state_dict()), some(family)
+    with torch.no_grad():
+        before = model(input_ids=ids).logits
+    assert adapt(model, Adapt(method="bottleneck", rank=4)) is model
+    with torch.no_grad():
+        assert torch.equal(model(input_ids=ids).logits, before)
+    assert trained(model) == list(apart(model))
+    began = {name: weight.clone() for name, weight in apart(model).items()}
+    step(model, ids)
+    with torch.no_grad():
+        assert (model(input_ids=ids).logits - before).abs().max() > 1e-3
+    assert all(torch.equal(weight, plain[name]) for name, weight in own_weights(model).items())
+    assert all(not torch.equal(weight, began[name]) for name, weight in apart(model).items() if "up" in name)
+
+
+def test_lora_apart_says_what_it_says_in_the_network():
+    pytest.importorskip("peft")
+    model, other, ids = networks.tiny("bert").eval(), networks.tiny("bert").eval(), some("bert")
+    plain = copy.deepcopy(model.state_dict())
+    adapt(model, Adapt(method="lora", rank=2, alpha=5.0, keep="apart"))
+    step(model, ids)
+    kept = apart(model)
+    at = sorted({name.partition(f".{additions.NAME}.")[0] for name in kept})
+    additions.attach_low_rank(other, 2, 5.0, at)
+    assert kept.keys() == additions.added(other).keys()
+    other.load_state_dict(kept, strict=False)
+    with torch.no_grad():
+        torch.testing.assert_close(other(input_ids=ids).logits, model(input_ids=ids).logits, rtol=0, atol=1e-6)
+    assert all(torch.equal(weight, plain[name]) for name, weight in own_weights(model).items())
+    assert own_weights(model).keys() == dict(networks.tiny("bert").named_parameters()).keys()
+
+
+def test_what_cannot_be_kept_apart_or_placed_is_refused():
+    pytest.importorskip("peft")
+    with pytest.raises(BesagError, match=r"'bert\.embeddings\.position_embeddings' is no linear layer"):
+        adapt(networks.tiny("bert"), Adapt(method="lora", keep="apart", targets=("position_embeddings",)))
+    with pytest.raises(BesagError, match=r"adapt\.targets = \['query'\] is for 'lora'"):
+        adapt(networks.tiny("bert"), Adapt(method="bottleneck", targets=("query",)))
+    with pytest.raises(BesagError, match="family 'deberta-v2' are is not known"):
+        adapt(networks.tiny("deberta-v2"), Adapt(method="bottleneck"))

@@ -14,6 +14,8 @@ BASE = {"data": {"train": ["a.jsonl"]}, "schedule": {"steps": 1}}
 TAGS = {"data.tags": "pos", "masking.law": "content"}
 PARALLEL = {"data.train": [], "data.source": ["a.de"], "data.target": ["a.en"], "model.family": "bart"}
 
+BOTTLENECK = {"model.start": "tiny-en", "adapt.method": "bottleneck"}
+
 
 @pytest.mark.parametrize(
     ("changes", "said"),
@@ -27,6 +29,13 @@ PARALLEL = {"data.train": [], "data.source": ["a.de"], "data.target": ["a.en"], 
         ({**TAGS, "objective.name": "mdlm"}, "but the objective 'mdlm' hides tokens in its own way"),
         ({"model.subtokens": 3, "adapt.method": "bitfit"}, "which adapt.method = 'bitfit' does not train"),
         ({**PARALLEL, "model.subtokens": 3, "model.decoder": "masked"}, "which an encoder and its decoder share"),
+        ({**BOTTLENECK, "adapt.keep": "merged"}, "what stands after a layer bends, so it is in no matrix"),
+        ({"adapt.method": "bottleneck"}, "writes an adapter of a trained network: name it in model.start"),
+        ({"adapt.method": "bitfit", "adapt.keep": "apart"}, "kept apart are the adapters of 'lora' and 'bottleneck'"),
+        ({**BOTTLENECK, "run.weights": "int8"}, "and run.weights = 'int8' makes something else"),
+        ({**BOTTLENECK, "model.config": {"hidden_dropout_prob": 0.1}}, "and [model.config] makes something else"),
+        ({**BOTTLENECK, "adapt.task": "t.tsv"}, "and adapt.task makes something else"),
+        ({**BOTTLENECK, "objective.name": "electra"}, "and objective.name = 'electra' makes something else"),
         ({"schedule.ramp": 0.5}, "lets a step grow from one batch to run.accumulate of them, and that is 1"),
     ],
 )
@@ -36,7 +45,9 @@ def test_what_would_be_in_vain_is_refused(changes, said):
 
 
 @pytest.mark.parametrize(
-    "changes", [TAGS, {"model.subtokens": 3}, {"schedule.ramp": 0.5, "run.accumulate": 2}], ids=lambda one: min(one)
+    "changes",
+    [TAGS, {"model.subtokens": 3}, {"schedule.ramp": 0.5, "run.accumulate": 2}, {**BOTTLENECK, "adapt.keep": "apart"}],
+    ids=lambda one: min(one),
 )
 def test_what_makes_sense_is_taken_as_it_is_said(changes):
     found = flat(as_table(recipes.recipe_of(BASE, changes)))

@@ -123,6 +123,8 @@ def test_a_law_that_was_not_used_is_not_described():
         ({"masking": Masking(predict=0.5, copies=2)}, "50% of the hidden tokens were predicted"),
         ({"objective": Objective("compatible", {"weight": 0.1})}, "objective: `compatible` (weight = 0.1)"),
         ({"adapt": Adapt("lora", rank=4)}, "adapted by LoRA of rank 4, alpha 16, added into the weights"),
+        ({"adapt": Adapt("lora", keep="apart")}, "adapted by LoRA of rank 8, alpha 16, kept apart from the weights"),
+        ({"adapt": Adapt("bottleneck", rank=4)}, "adapted by a bottleneck of 4 numbers after each layer, kept apart"),
         ({"adapt": Adapt("bitfit")}, "only bias terms were trained"),
         ({"adapt": Adapt(task="t.tsv")}, "mixed with a classification task, by its share of the texts"),
         ({"adapt": Adapt(task="t.tsv", task_weight=0.5)}, "mixed with a classification task, weight 0.5"),

@@ -10,7 +10,7 @@ import pytest
 import torch
 import transformers
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from tests.training import a_run
 from tests.training.run.test_checkpoint import small_disk
 
@@ -358,6 +358,66 @@ def test_adapted_averaged_and_resumed_it_is_an_ordinary_model_again(tmp_path: Pa
     assert not any("lora" in name for name in one)
     besag.load(tmp_path / "whole" / "model", device="cpu")
     assert "parameters were trained" in (tmp_path / "whole" / "model" / "README.md").read_text()
+
+
+TEXT = "The old dog sees the young cat near the bird."
+
+
+@pytest.mark.parametrize("method", ["bottleneck", "lora"])
+def test_an_adapter_kept_apart_says_what_it_said_in_training_and_leaves_its_base_alone(
+    tmp_path: Path, method: str
+) -> None:
+    if method == "lora":
+        pytest.importorskip("peft")
+    run(tmp_path / "base", {"schedule": {"steps": 1}})
+    start = tmp_path / "base" / "model"
+    before = (start / "model.safetensors").read_bytes()
+    adapt = {"method": method, "rank": 3, "keep": "apart"}
+    said: list[float] = []
+
+    def watch(built: Any) -> Any:
+        def look(model: Any, _: int) -> dict[str, float]:
+            said.append(besag.load((model, built.vocabulary.tokenizer)).score(TEXT).total)
+            return {"score": said[-1]}
+
+        return look
+
+    changes: dict[str, Any] = {"model": {"start": str(start), "config": {}}, "adapt": adapt, "run": {"average": 2}}
+    changes |= {"schedule": {"steps": 6}, "optimizer": {"lr": 0.03}}
+    result = run(tmp_path / "out", changes, monitor=watch)
+    assert result.adapter == tmp_path / "out" / "adapter"
+    assert not result.model.exists()
+    assert {path.name for path in result.adapter.iterdir()} >= {"adapter.safetensors", "config.json", "README.md"}
+    config = json.loads((result.adapter / "config.json").read_text())
+    assert (config["besag_adapter"], config["rank"], config["base"]) == (method, 3, "model")
+    base = besag.load(start, device="cpu")
+    adapted = base.adapted(result.adapter).score(TEXT).total
+    assert base.score(TEXT).total == pytest.approx(said[0], abs=1e-6)  # before the first step
+    assert adapted == pytest.approx(said[-1], abs=1e-6)  # at the end
+    assert abs(said[-1] - said[0]) > 1e-3
+    assert (start / "model.safetensors").read_bytes() == before
+    card = (result.adapter / "README.md").read_text()
+    assert "An adapter of `model`" in card
+    assert "kept apart from the weights" in card
+    written = (result.adapter / "adapter.safetensors").stat().st_mtime_ns
+    again = run(tmp_path / "out", changes, resume=True)  # nothing left to do
+    assert again.finished
+    assert (result.adapter / "adapter.safetensors").stat().st_mtime_ns == written
+
+
+def test_a_base_that_changed_under_the_run_gets_no_adapter(tmp_path: Path) -> None:
+    run(tmp_path / "base", {"schedule": {"steps": 1}})
+    file = tmp_path / "base" / "model" / "model.safetensors"
+    stored = load_file(file)
+    changes: dict[str, Any] = {"model": {"start": str(file.parent), "config": {}}, "adapt": {"method": "bottleneck"}}
+
+    def spoil(_: Any) -> Any:
+        save_file({name: weight + 1 for name, weight in stored.items()}, file, metadata={"format": "pt"})
+        return lambda model, step: {}
+
+    with pytest.raises(BesagError, match="is not what it was when the run began"):
+        run(tmp_path / "out", {**changes, "schedule": {"steps": 1}}, monitor=spoil)
+    assert not (tmp_path / "out" / "adapter").exists()
 
 
 def test_no_other_device_than_the_first_is_promised(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from besag.errors import BesagError, nearest, quoted
 from besag.training.network import causal_start, decoders, subtokens, vocabularies
 from besag.training.network.batch import Layout
 from besag.training.network.encoder import Encoder
-from besag.training.recipe import SIZES, Recipe
+from besag.training.recipe import SIZES, Recipe, is_apart
 from besag.vocabulary import Vocabulary
 
 MULTIPLE = "pad_to_multiple_of"  # in [model.config]: rows of the table of tokens, rounded up
@@ -122,6 +122,11 @@ def _started(recipe: Recipe) -> Any:
     kind = saved.architecture(config)
     plain = recipe.model.decoder == "none"
     if plain and kind.kind == "causal":
+        if is_apart(recipe.adapt):
+            raise BesagError(
+                f"model.start = {name!r} is a left-to-right model, whose mask is lifted while it is trained: an "
+                "adapter kept apart would stand beside one that is not saved. Use 'lora' with adapt.keep = 'merged'"
+            )
         config = causal_start.twin(config, name)
         kind = saved.architecture(config)
     if kind.kind not in (("masked",) if plain else ("masked decoder", "causal decoder")):

@@ -148,10 +148,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Adapt:
-    method: Literal["none", "bitfit", "lora"] = "none"  # train everything; bias terms alone; low-rank additions
-    rank: int = 8  # lora
+    method: Literal["none", "bitfit", "lora", "bottleneck"] = (
+        "none"  # train everything; bias terms; low-rank additions; a narrow network a layer
+    )
+    rank: int = 8  # lora; bottleneck: its width
     alpha: float = 16.0  # lora: the addition is scaled by alpha / rank
     targets: tuple[str, ...] = ()  # lora: names of modules; none: every linear layer of the body
+    keep: Literal["auto", "merged", "apart"] = (
+        "auto"  # apart: OUTPUT/adapter alone is written; auto: so for bottlenecks, which are in no weights
+    )
     task: str | None = None  # mixed task + MLM loss (UDALM): a TSV or JSONL file with `text` and `label`
     task_weight: float | None = None  # of the task beside the objective; if not given, n / (n + m), as UDALM says
 
@@ -196,6 +201,11 @@ class Recipe:
 def is_parallel(data: Data) -> bool:
     """Is the text pairs of a source and its target?"""
     return bool(data.source or data.target or data.source_field is not None)
+
+
+def is_apart(adapt: Adapt) -> bool:
+    """Is what was trained written as an adapter, and not as a whole model?"""
+    return adapt.keep == "apart" or adapt.method == "bottleneck"
 
 
 # ---- reading and writing

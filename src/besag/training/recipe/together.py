@@ -1,4 +1,4 @@
-"""Keys of a recipe that need one another, or rule one another out: tags, sub-tokens, a ramp.
+"""Keys of a recipe that need one another, or rule one another out: tags, sub-tokens, a ramp, adapters kept apart.
 
 What is named here is known to be there: names of laws and objectives were looked up before.
 """
@@ -21,6 +21,7 @@ def check(recipe: Recipe) -> None:
         _check_subtokens(
             recipe, f"model.subtokens = {recipe.model.subtokens} adds vectors to the table of tokens, which"
         )
+    _check_apart(recipe)
     if recipe.schedule.ramp and recipe.run.accumulate == 1:
         raise BesagError(
             f"schedule.ramp = {recipe.schedule.ramp:g} lets a step grow from one batch to run.accumulate of them, and "
@@ -57,3 +58,38 @@ def _check_subtokens(recipe: Recipe, said: str) -> None:
         raise BesagError(f"{said} adapt.method = {recipe.adapt.method!r} does not train: leave one of them out")
     if recipe.model.decoder != "none":
         raise BesagError(f"{said} an encoder and its decoder share (model.decoder): it is for masked networks alone")
+
+
+def _check_apart(recipe: Recipe) -> None:
+    """An adapter is of one stored network, whose weights it leaves as they are."""
+    from besag.training.objectives import OBJECTIVES
+    from besag.training.objectives.objective import Objective
+    from besag.training.recipe import is_apart
+
+    adapt = recipe.adapt
+    if adapt.method == "bottleneck" and adapt.keep == "merged":
+        raise BesagError(
+            "adapt.keep = 'merged' with adapt.method = 'bottleneck': what stands after a layer bends, so it is in no "
+            "matrix of the network. Keep it apart, or use 'lora'"
+        )
+    if not is_apart(adapt):
+        return
+    said = f"adapt.method = {adapt.method!r}" + (" with adapt.keep = 'apart'" if adapt.keep == "apart" else "")
+    if adapt.method not in ("lora", "bottleneck"):
+        raise BesagError(f"{said}: kept apart are the adapters of 'lora' and 'bottleneck', which this has none of")
+    if recipe.model.start is None:
+        raise BesagError(f"{said} writes an adapter of a trained network: name it in model.start")
+    kept = recipe.objective.name
+    others = {
+        f"model.vocabulary = {recipe.model.vocabulary!r}": recipe.model.vocabulary != "as-is",
+        "[model.config]": bool(recipe.model.config),
+        f"run.weights = {recipe.run.weights!r}": recipe.run.weights != "as-trained",
+        "adapt.task": adapt.task is not None,
+        f"objective.name = {kept!r}": OBJECTIVES.find(kept).save_extras is not Objective.save_extras,
+    }
+    for key, used in others.items():
+        if used:
+            raise BesagError(
+                f"{said} writes an adapter alone, and {key} makes something else that would have to be kept with the "
+                "network: leave one of them out"
+            )

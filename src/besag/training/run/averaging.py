@@ -70,8 +70,9 @@ def blended(module: nn.Module, other: Mapping[str, Tensor], share: float) -> Ite
 
 @contextmanager
 def mean_of(module: nn.Module, states: Iterable[Mapping[str, Tensor]]) -> Iterator[None]:
-    """In here the module's weights are the mean of these states of it; what is no number with a fraction stays."""
-    own = {name: part for name, part in module.state_dict().items() if part.is_floating_point()}
+    """In here the module's weights are the mean of these states of it; what is frozen, or no float, stays as it is."""
+    frozen = {name for name, part in module.named_parameters(remove_duplicate=False) if not part.requires_grad}
+    own = {name: part for name, part in module.state_dict().items() if part.is_floating_point() and name not in frozen}
     sums, count = {name: torch.zeros_like(part, dtype=torch.float32) for name, part in own.items()}, 0
     for state in states:
         count += 1

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from besag import models
 from besag.files.whole import write_whole
 from besag.results.words import counted
-from besag.training.recipe import Recipe, is_parallel, to_toml
+from besag.training.recipe import Recipe, is_apart, is_parallel, to_toml
 from besag.training.recipe import checks as recipe_checks
 from besag.training.run import gain
 from besag.training.run.logs import duration
@@ -123,6 +123,13 @@ def _what(recipe: Recipe, facts: Facts) -> str:
         if recipe.run.weights == "as-trained"
         else "besag reads it, and `besag export FOLDER OUT --weights float32` writes it for whatever else does"
     )
+    if is_apart(recipe.adapt):
+        base = shown(recipe.model.start or "")
+        return (
+            f"An adapter of `{base}`, trained with besag (`pip install besag`): its weights alone, which stand beside "
+            f"those of `{base}` and of no other model. `besag score TEXTS --model BASE --adapter FOLDER` scores with "
+            "both."
+        )
     if facts.purpose == "score":
         return (
             f"A masked language model, trained with besag (`pip install besag`). {readers}; "
@@ -145,7 +152,8 @@ def _head(recipe: Recipe, facts: Facts) -> str:
     if recipe.card.language:
         lines += ["language:", *(f"- {json.dumps(code)}" for code in recipe.card.language)]
     scored = facts.purpose == "score"
-    lines += ["library_name: transformers", f"pipeline_tag: {'fill-mask' if scored else 'feature-extraction'}"]
+    library = "besag" if is_apart(recipe.adapt) else "transformers"
+    lines += [f"library_name: {library}", f"pipeline_tag: {'fill-mask' if scored else 'feature-extraction'}"]
     lines += ["tags:", *(["- masked-lm"] if scored else []), "- besag"]
     start = recipe.model.start
     if start and start != models.EMBEDDED and not Path(start).exists():
@@ -184,12 +192,15 @@ def _model(recipe: Recipe, facts: Facts) -> Iterator[str]:
         parameters = f", {facts.parameters:,} parameters" if facts.parameters is not None else ""
         yield f"`{facts.architecture}`{parameters}"
     if recipe.model.start:
-        yield f"begun from `{_shown(recipe.model.start)}`"
+        yield f"begun from `{shown(recipe.model.start)}`"
     elif recipe.model.config:
         yield "shape: " + ", ".join(f"{name} {value}" for name, value in recipe.model.config.items())
     adapt = recipe.adapt
     if adapt.method == "lora":
-        yield f"adapted by LoRA of rank {adapt.rank}, alpha {adapt.alpha:g}, added into the weights at the end"
+        end = "kept apart from the weights" if is_apart(adapt) else "added into the weights at the end"
+        yield f"adapted by LoRA of rank {adapt.rank}, alpha {adapt.alpha:g}, {end}"
+    elif adapt.method == "bottleneck":
+        yield f"adapted by a bottleneck of {adapt.rank} numbers after each layer, kept apart from the weights"
     elif adapt.method == "bitfit":
         yield "adapted by BitFit: only bias terms were trained"
     if facts.trained is not None and facts.trained != facts.parameters:
@@ -197,7 +208,7 @@ def _model(recipe: Recipe, facts: Facts) -> Iterator[str]:
     size = f" of {facts.vocabulary:,} tokens" if facts.vocabulary is not None else ""
     tokenizer = recipe.tokenizer
     if tokenizer.path or recipe.model.start:
-        said = f"tokenizer{size}: that of `{_shown(tokenizer.path or recipe.model.start or '')}`"
+        said = f"tokenizer{size}: that of `{shown(tokenizer.path or recipe.model.start or '')}`"
     else:
         case = "cased" if tokenizer.cased else "uncased"
         said = f"tokenizer{size}: {tokenizer.kind}, {case}, trained on the training data"
@@ -326,12 +337,10 @@ def _number(value: float) -> str:
 
 
 def _options(options: Mapping[str, Any]) -> str:
-    return ", ".join(
-        f"{name} = {_shown(value) if isinstance(value, str) else value}" for name, value in options.items()
-    )
+    return ", ".join(f"{name} = {shown(value) if isinstance(value, str) else value}" for name, value in options.items())
 
 
-def _shown(name: str) -> str:
+def shown(name: str) -> str:
     """A hub name as it is; of a folder only its own name."""
     return Path(name).resolve().name if Path(name).exists() or name.startswith((".", "/")) else name
 

@@ -12,12 +12,14 @@ from besag.errors import BesagError
 from besag.files.claim import LOCK, Claim
 
 RECIPE, CHECKPOINTS, MODEL, LOG = "recipe.toml", "checkpoints", "model", "log.jsonl"
+ADAPTER = "adapter"  # in place of a model
 
 
 def begun(folder: Path) -> bool:
     """Was anything learned here?"""
     log = folder / LOG
-    return any((folder / CHECKPOINTS).glob("step-*")) or (folder / MODEL).exists() or _size(log) > 0
+    made = (folder / MODEL).exists() or (folder / ADAPTER).exists()
+    return any((folder / CHECKPOINTS).glob("step-*")) or made or _size(log) > 0
 
 
 def tried(folder: Path) -> bool:

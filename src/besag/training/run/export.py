@@ -1,4 +1,4 @@
-"""A finished run as a Hugging Face folder: network, tokenizer, card, and what the law of masks tilted.
+"""A finished run as a Hugging Face folder: network, tokenizer, card, and what the law of masks tilted; or its adapter.
 
 Written under a temporary name and renamed when whole. Whoever calls it has put the weights in that are to be saved.
 """
@@ -9,15 +9,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 
+from besag.conditionals import adapters, tilt
 from besag.conditionals import checkpoint as saved
-from besag.conditionals import tilt
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.files.folders import whole_folder
 from besag.masks.rates import LEAST
 from besag.training.data.cache import Cache, tokenizer_digest
-from besag.training.network import adapt, subtokens
+from besag.training.network import adapt, networks, subtokens
+from besag.training.recipe import is_apart
 from besag.training.run import card, rounding
 from besag.training.run.build import Built
 from besag.training.run.schedule import Progress
@@ -62,10 +64,15 @@ def _write(
     curves: Path | None,
 ) -> None:
     trained, total = _counted(built.model)
-    model = adapt.finish(subtokens.fold(built.model))
-    with saved.quiet():
-        model.save_pretrained(draft)
-        save_whole(built.vocabulary.tokenizer, draft)
+    apart = is_apart(built.recipe.adapt)
+    if apart:
+        model, added = built.model, _write_adapter(draft, built)
+        total -= added
+    else:
+        model, added = adapt.finish(subtokens.fold(built.model)), 0
+        with saved.quiet():
+            model.save_pretrained(draft)
+            save_whole(built.vocabulary.tokenizer, draft)
     objective: Any = built.objective
     rate = min(1.0, built.mean_rate(progress.share) * built.recipe.masking.copies)  # over all copies of a passage
     rate = max(rate, LEAST)  # at a rate that falls to 0 nothing is hidden, and π is its limit
@@ -76,7 +83,7 @@ def _write(
     objective.save_extras(draft)
     facts = card.Facts(
         architecture=type(model).__name__,
-        parameters=model.num_parameters(),
+        parameters=model.num_parameters() - added,
         trained=trained if trained < total else None,
         vocabulary=built.vocabulary.size,
         tokenizer_sha256=tokenizer_digest(built.vocabulary),
@@ -104,6 +111,23 @@ def _write(
         texts = _held_out_texts(built)
         with saved.quiet():
             rounding.round_folder(draft, built.recipe.run.weights, "the trained model", texts=texts)
+
+
+def _write_adapter(draft: Path, built: Built) -> int:
+    """The adapter alone, beside a base that the run has left as it is; how many weights it has."""
+    start, how = str(built.recipe.model.start), built.recipe.adapt
+    began = dict(networks.network(built.recipe, built.vocabulary).named_parameters())
+    for name, weight in adapt.own_weights(built.model).items():
+        if name not in began or not torch.equal(weight.cpu(), began[name].detach().to(weight.dtype)):
+            raise BesagError(f"model.start = {quoted(start)} is not what it was when the run began: its {name} differs")
+    folder = saved.find_folder(networks.found(start), None, *saved.WEIGHT_FILES)
+    added = adapt.apart(built.model)
+    about = adapters.Adapter(
+        "lora" if how.method == "lora" else "bottleneck", how.rank, how.alpha, card.shown(start),
+        adapters.digest_of(folder, start),
+    )  # fmt: skip
+    adapters.save(draft, about, added)
+    return sum(weight.numel() for weight in added.values())
 
 
 def _counted(model: Any) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """A recipe, carried out: data, network, loop, checkpoints, logs, and a Hugging Face folder at the end.
 
-The output folder holds recipe.toml, log.jsonl, curves.png, checkpoints/, cache/ and, when the run is over, model/.
+The output folder holds recipe.toml, log.jsonl, curves.png, checkpoints/, cache/ and, when the run is over, model/, or
+adapter/ where an adapter is kept apart.
 Knows the order of things and the files; everything that computes is elsewhere.
 """
 
@@ -27,7 +28,7 @@ from besag.training.recipe import checks as recipe_checks
 from besag.training.run import continuing, gain, sixteen
 from besag.training.run.card import hardware_words
 from besag.training.run.checkpoint import Checkpoint, Checkpoints, random_state, set_random_state
-from besag.training.run.claim import CHECKPOINTS, MODEL, RECIPE, begun, take, tried
+from besag.training.run.claim import ADAPTER, CHECKPOINTS, MODEL, RECIPE, begun, take, tried
 from besag.training.run.sittings import Sittings
 
 Monitor = Callable[[Any, int], dict[str, float]]  # (model, step) → numbers by name
@@ -48,6 +49,11 @@ class TrainingResult:
     def model(self) -> Path:
         """The folder of the trained network, written when the run is over."""
         return self.folder / MODEL
+
+    @property
+    def adapter(self) -> Path:
+        """The folder of the trained adapter, where the recipe keeps it apart: then there is no other model."""
+        return self.folder / ADAPTER
 
 
 def train(
@@ -195,7 +201,11 @@ class _Run:
         return start
 
     def _has_model(self) -> bool:
-        return (self.folder / MODEL / "config.json").exists()
+        return (self._product() / "config.json").exists()
+
+    def _product(self) -> Path:
+        """What the run leaves: a network, or an adapter of the one that it began from."""
+        return self.folder / (ADAPTER if recipes.is_apart(self.recipe.adapt) else MODEL)
 
     # ---- what the loop calls
 
@@ -248,7 +258,7 @@ class _Run:
             picture(self.folder)
             with self.loop.final_weights(), self.built.plain():
                 export(
-                    self.folder / MODEL,
+                    self._product(),
                     self.built,
                     self.loop.progress,
                     self.metrics,
