@@ -254,7 +254,7 @@ class LanguageModel(Writing):
             >>> good.total > bad.total
             True
             >>> round(good["sleeps"], 2)  # one word of it
-            -6.92
+            -7.37
         """
         return score(
             self.engine, texts, method, words=words, prefix=prefix, suffix=suffix, separator=separator, base=base,
@@ -306,7 +306,7 @@ class LanguageModel(Writing):
         Examples:
             >>> choice = lm.choose("She drank a cup of [MASK].", ["coffee", "tea", "hot tea"], of="option")
             >>> choice.best, choice.shares.round(2).tolist()
-            ('tea', [0.69, 0.31, 0.0])
+            ('tea', [0.5, 0.49, 0.01])
         """
         return choose(self.engine, text, options, method, of=of, reduction=reduction, **scoring)
 
@@ -349,7 +349,7 @@ class LanguageModel(Writing):
             >>> found.log_probs.shape
             (7, 2)
             >>> round(found.effect("dog", 2, "cat"), 2)  # log p(cat) − log p(dog) at token 2
-            -1.9
+            0.39
         """
         from besag.scores.marginals_asking import marginals
 
@@ -441,7 +441,7 @@ class LanguageModel(Writing):
         Examples:
             >>> joint = lm.joint("She was born in the United [MASK] of [MASK].", candidates=30)
             >>> [(pair.a.lstrip("▁"), pair.b.lstrip("▁"), round(pair.prob, 2)) for pair in joint.top(1)]
-            [('States', 'America', 0.79)]
+            [('States', 'America', 0.97)]
         """
         from besag.joints.joint import joint
         from besag.places.places import find
@@ -467,8 +467,8 @@ class LanguageModel(Writing):
         Examples:
             >>> for filling in lm.fill("The [MASK] [MASK] very tired.", k=2, candidates=30):
             ...     print(f"{filling.prob:.2f} {filling.text}")
-            0.06 The boy was very tired.
-            0.06 The girl was very tired.
+            0.05 The man was very tired.
+            0.04 The man looked very tired.
         """
         from besag.fills.fill import fill
 

@@ -80,7 +80,7 @@ class Writing:
         Examples:
             >>> chain = lm.sample("The [MASK] walked slowly down the [MASK].", "ordered", chains=2, seed=1)
             >>> chain.texts
-            ('The governess walked slowly down the stairs.', 'The princess walked slowly down the stairs.')
+            ('The inspector walked slowly down the steps.', 'The prisoner walked slowly down the stairs.')
         """
         from besag.constraints import allowed
         from besag.samplers.sampling import sample
@@ -107,7 +107,7 @@ class Writing:
 
         Examples:
             >>> lm.solve("The [MASK] [MASK] in the [MASK].", [besag.Required("garden"), besag.Forbidden("was")]).texts
-            ('The children were in the garden.',)
+            ('The flowers are in the garden.',)
         """
         from besag.constraints import solve
 
@@ -175,7 +175,7 @@ class Writing:
 
         Examples:
             >>> [row.text for row in lm.augment("The old man walked to the church.", copies=2, keep=["church"], seed=1)]
-            ['The old Latin walked into the church.', 'The old ladies walked to the church.']
+            ['The old lady walked into the church.', 'The old prince walked to his church.']
         """
         from besag.samplers.editing.augment import augment
 
