@@ -323,7 +323,8 @@ def lab_joints(lm: besag.LanguageModel) -> None:
     """docs/lab/: joints, heads and modes; minutes."""
     from besag.lab.experiment import experiment
 
-    found = {called: experiment(called).run() for called, _ in LAB_JOINTS.values()}
+    once = dict.fromkeys(called for called, _ in LAB_JOINTS.values())
+    found = {called: experiment(called).run() for called in once}
     for name, (called, figure) in LAB_JOINTS.items():
         found[called].plot(figure=figure)
         save(name)

@@ -50,6 +50,7 @@ def test_a_reader_is_told_the_letters_finds_each_experiment_and_opens_long_table
     text = page([finding], {})
     assert '<a href="#one">one</a>' in text
     assert '<h2 id="one">What it is</h2>' in text
+    assert text.count("What it is") == 2  # in the list as in the heading
     assert text.count("<details>") == 1
     assert f"<summary>long: a table of {SHORT + 1} rows</summary>" in text
     assert "Poincaré constant" in text

@@ -13,10 +13,12 @@ from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", ":", "-", "--", "-.")
+PLAIN = 1e-3, 1e4  # where a logarithmic axis has ticks such as 0.04 and 300 and no powers of ten
 
 
 def style(number: int) -> dict[str, Any]:
@@ -41,6 +43,9 @@ def dressed(
     """Axes named and scaled, a light grid, and a legend where something has a name."""
     ax.set_xscale(xscale)
     ax.set_yscale(yscale)
+    for axis, scale in ((ax.xaxis, xscale), (ax.yaxis, yscale)):
+        if scale == "log":
+            _write_plainly(axis)
     ax.set_xlabel(xlabel, fontsize=11)
     ax.set_ylabel(ylabel, fontsize=11)
     ax.tick_params(labelsize=10)
@@ -50,3 +55,17 @@ def dressed(
     if ax.get_legend_handles_labels()[1]:
         ax.legend(title=legend or None, fontsize=9.5, title_fontsize=9.5, frameon=False)
     return ax
+
+
+def _write_plainly(axis: Axis) -> None:
+    """Ticks of a logarithmic axis as one says them, 0.4 and not 4 × 10⁻¹, where no number on it is long."""
+    from matplotlib.ticker import LogFormatterSciNotation
+
+    class Plain(LogFormatterSciNotation):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            said = super().__call__(x, pos)  # empty where a tick is better without
+            low, high = sorted(axis.get_view_interval())
+            return f"{x:g}" if said and PLAIN[0] <= low and high <= PLAIN[1] else said
+
+    axis.set_major_formatter(Plain())
+    axis.set_minor_formatter(Plain(labelOnlyBase=False))

@@ -16,7 +16,8 @@ from besag.results.page import document
 STYLE = """
 figure{background:#fff;color:#1c1c1c;margin:1rem 0;padding:.6rem;max-width:44rem;border-radius:4px}
 figure svg{max-width:100%;height:auto}figcaption{font-size:90%;color:#444}
-.verdict{font-weight:bold}code{background:rgba(128,128,128,.15);padding:.1rem .3rem}.wide{overflow-x:auto}
+.verdict{font-weight:bold}code{background:rgba(128,128,128,.15);padding:.1rem .3rem}
+.wide{overflow-x:auto}.wide td{white-space:nowrap}
 details{margin:.8rem 0}summary{cursor:pointer;color:var(--soft)}
 """
 INTRODUCTION = """
@@ -34,7 +35,7 @@ def page(found: Sequence[Finding], about: Mapping[str, Any]) -> str:
     found = sorted(found, key=lambda one: one.name not in EXPERIMENTS or not EXPERIMENTS[one.name].headline)
     rows = "".join(
         f'<tr><td style="text-align:left"><a href="#{written(one.name)}">{written(one.name)}</a></td>'
-        f'<td style="text-align:left">{written(one.title)}</td><td>{len(one.claims)}</td>'
+        f'<td style="text-align:left">{written(_title(one))}</td><td>{len(one.claims)}</td>'
         f'<td style="text-align:left">{_verdict(one.holds)}</td></tr>'
         for one in found
     )
@@ -44,6 +45,11 @@ def page(found: Sequence[Finding], about: Mapping[str, Any]) -> str:
     )
     contents = f'<div class="wide"><table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table></div>\n'
     return document("The lab", INTRODUCTION + contents + "".join(map(_section, found)), about, STYLE)
+
+
+def _title(one: Finding) -> str:
+    """As a heading is written: experiments begin theirs small or large."""
+    return one.title[:1].upper() + one.title[1:]
 
 
 def _verdict(holds: bool) -> str:
@@ -73,9 +79,8 @@ def _section(one: Finding) -> str:
     tables = "".join(_table(title, rows) for title, rows in one.tables.items())
     notes = "".join(f"<li>{written(note)}</li>" for note in one.notes)
     notes = notes and f"<ul>{notes}</ul>"
-    title = one.title[:1].upper() + one.title[1:]
     return (
-        f'<h2 id="{written(one.name)}">{written(title)}</h2>{claim}<p>{written(one.shown)}</p>\n'
+        f'<h2 id="{written(one.name)}">{written(_title(one))}</h2>{claim}<p>{written(one.shown)}</p>\n'
         f"<ul>{verdicts}</ul>{figures}{tables}{notes}<p class='soft'><code>{written(one.command)}</code>"
         f"{cite}</p>\n"
     )

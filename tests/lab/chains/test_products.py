@@ -32,3 +32,9 @@ def test_it_is_never_farther_than_the_marginals_and_0_for_a_product():
         law = random_law((2, 2, 2), seed)
         assert nearest_product(law, starts=1)[0] <= 0.5 * np.abs(law - outer(marginals(law))).sum() + 1e-12
     assert nearest_product(outer(marginals(random_law((2, 3), 1))))[0] == pytest.approx(0, abs=1e-6)
+
+
+def test_of_products_equally_near_it_is_that_of_the_first_of_the_likeliest_states():
+    for law, likeliest in ((np.diag([0.5, 0.5]), (0, 0)), (np.diag([0.5, 0.5])[::-1], (0, 1))):
+        found = outer(nearest_product(law)[1])
+        assert np.unravel_index(found.argmax(), found.shape) == likeliest

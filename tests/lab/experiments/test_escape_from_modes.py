@@ -11,7 +11,7 @@ import besag
 from besag.errors import BesagError
 from besag.lab.experiment import experiment
 from besag.lab.experiments import escape_from_modes
-from besag.lab.experiments.escape_from_modes import NEAR, around, brief, escape, rate_interval, two_modes_of
+from besag.lab.experiments.escape_from_modes import NEAR, around, brief, due, escape, rate_interval, two_modes_of
 from besag.lab.pair_model import PairModel
 
 
@@ -50,6 +50,13 @@ def test_chains_take_as_long_as_the_matrix_says(joint):
     exact = 2 / pair.pair_law()[modes.second]
     seen = escape(pair, "block_gibbs", *modes, 1.0, chains=100, steps=60, seed=1)
     assert seen.low < exact < seen.high
+
+
+def test_what_is_due_in_a_few_steps_is_less_where_some_are_caught_elsewhere():
+    matrix = np.array([[0.0, 0.5, 0.5], [0.0, 1.0, 0.0], [0.0, 0.01, 0.99]])  # at once, or after a hundred steps
+    assert due(matrix, 0, 1, steps=2) == pytest.approx((1 + 0.5) / (0.5 + 0.5 * 0.01))
+    assert due(matrix, 0, 1, steps=5000) == pytest.approx(1 + 0.5 * 100)
+    assert due(np.eye(2), 0, 1, steps=3) == math.inf
 
 
 @pytest.fixture

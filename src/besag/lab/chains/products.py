@@ -21,6 +21,7 @@ from besag.lab.systems.system import law_of
 SMOOTH = (1e-1, 1e-2, 1e-3, 1e-5)  # how round the corners of |·| are, in turn
 FLOOR = 1e-9  # of a factor where a search begins
 POLISHED, ROUNDS, CLOSE = 2, 20, 1e-6  # how many of what is found are polished, for how long, and what counts as better
+ALIKE = 5  # decimals of a distance by which two products are told apart
 
 
 @checked
@@ -72,14 +73,15 @@ def nearest_product(law: object, starts: int = 4, seed: int = 0) -> tuple[float,
     whole_number(starts, "starts", least=0, most=1000)
     generator = np.random.default_rng(seed)
     alone = marginals(table)
-    likely = [np.unravel_index(state, table.shape) for state in np.argsort(table.ravel())[::-1][:2]]
+    likely = [np.unravel_index(state, table.shape) for state in np.argsort(-table.ravel(), kind="stable")[:2]]
     peaks = [[0.4 * one + 0.6 * np.eye(len(one))[symbol] for one, symbol in zip(alone, state, strict=True)]
              for state in likely]  # fmt: skip
     drawn = [[generator.dirichlet(np.ones(width)) for width in table.shape] for _ in range(starts)]
     begins = [alone, *peaks, *drawn]
-    found = sorted((_descend(table, begin) for begin in begins), key=lambda one: _apart(table, one))
-    polished = [_polish(table, factors) for factors in (*begins, *found[:POLISHED])]
-    return min(((_apart(table, one), one) for one in polished), key=lambda pair: pair[0])
+    apart = lambda one: round(_apart(table, one), ALIKE)  # noqa: E731 (of equals the first: rounding does not choose)
+    found = sorted((_descend(table, begin) for begin in begins), key=apart)
+    nearest = min((_polish(table, factors) for factors in (*begins, *found[:POLISHED])), key=apart)
+    return _apart(table, nearest), nearest
 
 
 def outer(factors: list[Floats]) -> Floats:

@@ -32,7 +32,7 @@ class BestMasks(Experiment):
     title: ClassVar[str] = "the best law of masks at a fixed number of passes"
     claim: ClassVar[str] = (
         "the best block law hides well-connected single sites where coupling is weak and coupled blocks where it is "
-        "strong; the best law for tokens hides places that are not coupled to one another"
+        "strong; the best law for tokens, where coupling is weak, hides places that are not coupled to one another"
     )
     cite: ClassVar[tuple[str, ...]] = ("li2024",)
 
@@ -84,7 +84,7 @@ class BestMasks(Experiment):
                 ),
                 "blocks": Drawing(
                     "What it costs to hide single sites only: the best such law against the best of all, block loss. "
-                    "Solid: couplings and fields are learnt; faint: couplings alone.",
+                    "Strong colours: couplings and fields are learnt; faint: couplings alone.",
                     lambda ax: self._draw_penalty(ax, couplings, penalty),
                 ),
             },

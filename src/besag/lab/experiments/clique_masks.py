@@ -71,6 +71,12 @@ class CliqueMasks(Experiment):
                                   legend="masks"),
                 (6.4, 4.0),
             )},
+            notes=(
+                "k = 1, 2, 3: any set of so many places; across: sets of three with places of both cliques; adaptive: "
+                "a clique is chosen four times as readily where its spins agree",
+                "B: 2 a (m − a) is what it costs, in units of J, to have turned a of m spins; B is the highest cost on "
+                "the way from none to all that keeps it lowest, k spins a step",
+            ),
         )  # fmt: skip
 
 

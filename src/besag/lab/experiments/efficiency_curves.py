@@ -77,7 +77,8 @@ class EfficiencyCurves(Experiment):
             figures={
                 f"{loss} loss, θ = {'couplings' if kind == 'couplings' else 'couplings and fields'}": Drawing(
                     f"Sequences needed for each that maximum likelihood needs: {self.places} spins on a chain, "
-                    f"{loss} loss, one fresh mask a sequence.",
+                    f"{loss} loss, one fresh mask a sequence; "
+                    f"{'couplings alone' if kind == 'couplings' else 'couplings and fields'} are learnt.",
                     self._drawing(couplings, values[:, of, which]),
                 )
                 for of, kind in enumerate(KINDS) for which, loss in enumerate(LOSSES)

@@ -60,4 +60,8 @@ class Entropy(Experiment):
                 "a search finds and the bound.",
                 lambda ax: curves(ax, couplings, named, "coupling J", "constant (steps)", yscale="log"),
             )},
+            notes=(
+                "C_P and C_AT are the least constants with Var(f) ≤ C_P Σ_K p_K E Var(f | x_−K), and the same of the "
+                "entropy of every density f; π* is the least probability of a state",
+            ),
         )  # fmt: skip

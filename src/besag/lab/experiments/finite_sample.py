@@ -73,12 +73,14 @@ class FiniteSample(Experiment):
             tables={f"{len(laws)} couplings to choose from, the truth J = 0.3, {MASKS} masks a sequence": rows},
             arrays={"n": np.array(sequences), "bound": np.array([row["bound"] for row in rows]).reshape(3, -1)},
             figures={"bound": Drawing(
-                "Total variation between the learnt law and the truth: bound (lines) and what happened in the worst "
-                f"{self.chance:.0%} of data sets (marks).", lambda ax: self._draw(ax, rows, sequences),
+                "Total variation between the learnt law and the truth: bound (lines, 1 at most) and what "
+                f"{1 - self.chance:.0%} of data sets stay within (marks; 0 is not drawn).",
+                lambda ax: self._draw(ax, rows, sequences),
             )},
             notes=(
                 "assumed: finitely many laws, the truth among them, every block conditional at least β",
-                "C is bounded from above by the Poincaré constant times log(1/p* − 1)/(1 − 2p*)",
+                "C is bounded from above by the Poincaré constant times log(1/p* − 1)/(1 − 2p*), p* the least "
+                "probability",
                 "the quoted form's exponents were recalled and not read: no number of it should be cited",
             ),
         )  # fmt: skip

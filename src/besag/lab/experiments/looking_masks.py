@@ -64,7 +64,8 @@ class LookingMasks(Experiment):
             arrays={"tilt": tilts, "coupling": np.array(couplings), "inflation": values},
             figures={"tilt": Drawing(
                 "Sequences needed for each of maximum likelihood, against how strongly p(K | x) ∝ exp(tilt · agreement "
-                "in K) prefers pairs of neighbours that agree. Solid: couplings and fields; faint: couplings alone.",
+                "in K) prefers pairs of neighbours that agree. Strong colours: couplings and fields; "
+                "faint: couplings alone.",
                 lambda ax: _draw(ax, tilts, couplings, values),
             )},
             notes=("the loss is −log p(x_K | x_−K, K): what a mask tells by being where it is counts as shown",),

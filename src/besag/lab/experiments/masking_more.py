@@ -53,8 +53,8 @@ class MaskingMore(Experiment):
         }
         return Finding(
             shown=(
-                "Hiding more is worth sequences for the block loss at every k; a network that answers for all hidden "
-                "places in one pass does best in between, and learns nothing of couplings with everything hidden."
+                "Hiding more is never worse for the block loss; a network that answers for all hidden places in one "
+                "pass does best in between, and learns nothing of couplings with everything hidden."
             ),
             claims=claims,
             tables={

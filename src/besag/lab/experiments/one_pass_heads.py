@@ -99,7 +99,7 @@ class OnePassHeads(Experiment):
 
 def _fit(graph: Graph, coupling: float, components: int, starts: int, seed: int) -> float:
     size = coupling / 3 if graph.name == "clique" else coupling
-    return float(mixture_head(ising(graph, size).law, components, starts, seed).divergence[0])
+    return max(0.0, float(mixture_head(ising(graph, size).law, components, starts, seed).divergence[0]))
 
 
 def _stutter(components: int, seed: int) -> dict[str, Any]:
@@ -141,18 +141,20 @@ def _claims(
         "two components solve the stutter toy, one leaves log 2": bool(
             abs(toy[0]["KL(p‖q)"] - np.log(2)) < 1e-9 and abs(toy[1]["KL(p‖q)"]) < 1e-9
         ),
-        "more components are never worse": bool((np.diff(fits) < 1e-3).all()),
+        "more components are never worse (to 0.001 nats)": bool((np.diff(fits) < 1e-3).all()),
         "on the chain, the stronger the coupling the larger the share that a second component takes": bool(
             (np.diff(two[0] / product[0]) < 0.01).all()
         ),
         "on the clique two components leave less than a twentieth at every coupling": bool(
             (two[1] < product[1] / 20).all()
         ),
-        f"{2 ** (SPINS // 2)} components say a chain of {SPINS} spins exactly": bool((fits[0, :, -1] < 1e-3).all()),
+        f"{2 ** (SPINS // 2)} components say a chain of {SPINS} spins (to 0.001 nats)": bool(
+            (fits[0, :, -1] < 1e-3).all()
+        ),
         "a sampler that draws blocks in one pass comes nearer to p with every component": bool(
             (np.diff(distances) < 0).all()
         ),
-        f"and is exact with {2 ** (WINDOW // 2)}, {min(speed):.0f} times as fast as one spin a step or more": bool(
+        f"and within 0.005 with {2 ** (WINDOW // 2)}, {min(speed):.0f} times as fast as one spin a step or more": bool(
             (distances[:, -1] < 5e-3).all() and min(speed) > 5
         ),
         "a network learns it: with two components less than a third is left of what one leaves": learned[1]
@@ -197,7 +199,7 @@ def _figures(fits: Floats, ring: list[dict[str, Any]]) -> dict[str, Drawing]:
 
     return {
         "components": Drawing(f"What r components leave of a chain of {SPINS} spins drawn in one pass.", components),
-        "coupling": Drawing("The product fails as coupling grows; two components do not: two modes are two components.",
-                            couplings),
+        "coupling": Drawing("What is left as coupling grows: one product fails; two say a clique, whose two modes they "
+                            "are, and leave something of a chain.", couplings),
         "sampler": Drawing(f"How far a sampler of {WINDOW} of {RING} spins a pass settles from the truth.", sampler),
     }  # fmt: skip

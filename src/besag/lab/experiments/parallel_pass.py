@@ -71,7 +71,8 @@ class ParallelPass(Experiment):
                 "in KL": Drawing(
                     "The least KL that any product loses of the Gibbs step of a block, 4 spins on a chain: its total "
                     "correlation given the rest.",
-                    lambda ax: curves(ax, couplings, dict(zip(BLOCKS, kl.T, strict=True)), "coupling J", "E TC (nats)"),
+                    lambda ax: curves(ax, couplings, dict(zip(BLOCKS, kl.T, strict=True)), "coupling J",
+                                      "total correlation (nats)"),
                 ),
                 "in total variation": Drawing(
                     "Total variation of the Gibbs step from the product of marginals, and from the nearest product "
@@ -83,8 +84,8 @@ class ParallelPass(Experiment):
                         "coupling J", "total variation"),
                 ),
                 "in the long run": Drawing(
-                    "How far the law of a chain of parallel passes is from π.",
-                    lambda ax: curves(ax, couplings, {"two spins at a time": bias[:, 0],
+                    "How far the law of a chain of parallel passes, blocks of two or all sites, is from π.",
+                    lambda ax: curves(ax, couplings, {"independent blocks": bias[:, 0],
                                                       "all sites at once": bias[:, 1]},
                                       "coupling J", "TV(μ, π)", first=4),
                 ),

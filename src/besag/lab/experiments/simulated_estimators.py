@@ -75,7 +75,11 @@ class SimulatedEstimators(Experiment):
                 f"likelihood; J = {self.coupling:g}, one or four masks a sequence.",
                 lambda ax: self._draw(ax, found),
             )},
-            notes=("the token loss with all four places hidden is singular and has no estimate",),
+            notes=(
+                "the token loss with all four places hidden is singular and has no estimate",
+                "m masks a sequence; H is the Hessian of the loss, G the covariance of a gradient with one fresh mask, "
+                "B that of its mean over all masks",
+            ),
         )  # fmt: skip
 
     @staticmethod

@@ -75,7 +75,8 @@ class TrainedDependence(TrainedExperiment):
                     **{f"{where}, {way}": values for (where, way), values in found.items()}},
             figures={named: Drawing(
                 f"{UNITS[named]}, against the coupling of {PLACES} spins on a chain; equal compute, mean and 95 % "
-                f"interval over {seeds} networks" + ("; black: the true chain." if named == "relaxation" else "."),
+                f"interval over {seeds} networks, cut where it would reach 0"
+                + ("; black: the true chain." if named == "relaxation" else "."),
                 _drawing(found, ways, named, own),
             ) for named in ("relaxation", "Gibbs law", "one hidden")},
             notes=(

@@ -77,7 +77,7 @@ class TrainedRates(TrainedExperiment):
             arrays={f"{called}, {rate}": values for (called, rate), values in found.items()},
             figures={named: Drawing(
                 f"{UNITS[named]}, by the share of places hidden in training; equal compute, mean and 95 % interval "
-                f"over {seeds} networks.", _drawing(found, named),
+                f"over {seeds} networks, cut where it would reach 0.", _drawing(found, named),
             ) for named in MEASURES[:3]},
             notes=(
                 "2 layers of width 32; every context is asked, so that only the training is random",
