@@ -185,7 +185,7 @@ class LanguageModel(Writing):
             >>> data = {"train": ["text.txt"], "valid": ["text.txt"], "batch_tokens": 128}
             >>> _ = open("text.txt", "w").write("Die Katzen schlafen. " * 20)
             >>> adapt = {"method": "bottleneck", "rank": 4}
-            >>> recipe = {"data": data, "model": {"start": "tiny-en"}, "adapt": adapt, "evaluation": {"sentences": 0}}
+            >>> recipe = {"data": data, "model": {"start": "small-en"}, "adapt": adapt, "evaluation": {"sentences": 0}}
             >>> result = besag.train(recipe, {"schedule.steps": 2}, output="german", quiet=True)
             >>> german = lm.adapted(result.adapter)
             >>> german.score("Die Katze.").total == lm.score("Die Katze.").total

@@ -20,7 +20,7 @@ def test_everything_that_can_be_refused_is_refused_first(tmp_path):
         with pytest.raises(BesagError, match=why):
             besag.sweep(recipe, {"run.seed": [1]}, **{"output": tmp_path / "out", **more})
     assert not (tmp_path / "out").exists()
-    apart = {"model": {"start": "tiny-en", "config": {}}, "adapt": {"method": "bottleneck"}}
+    apart = {"model": {"start": "small-en", "config": {}}, "adapt": {"method": "bottleneck"}}
     with pytest.raises(BesagError, match="keeps an adapter apart, and a sweep is of whole models"):
         besag.sweep(a_run.small(tmp_path / "run", apart), {"run.seed": [1]}, output=tmp_path / "out")
 

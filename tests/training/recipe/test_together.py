@@ -14,7 +14,7 @@ BASE = {"data": {"train": ["a.jsonl"]}, "schedule": {"steps": 1}}
 TAGS = {"data.tags": "pos", "masking.law": "content"}
 PARALLEL = {"data.train": [], "data.source": ["a.de"], "data.target": ["a.en"], "model.family": "bart"}
 
-BOTTLENECK = {"model.start": "tiny-en", "adapt.method": "bottleneck"}
+BOTTLENECK = {"model.start": "small-en", "adapt.method": "bottleneck"}
 
 
 @pytest.mark.parametrize(
