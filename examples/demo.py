@@ -92,7 +92,7 @@ def corpus(lm: besag.LanguageModel) -> None:
 
 
 def several_masks(lm: besag.LanguageModel) -> None:
-    text = "She was born in the United [MASK] of [MASK]."
+    text = "He was elected to the United [MASK] [MASK]."
     section("6. Two masks together", f"   {text}", "")
     meanings = {
         "mlm": "each mask for itself, multiplied: what fill-mask does",

@@ -8,7 +8,7 @@ import sys
 import besag
 
 lm = besag.load()
-text = sys.argv[1] if len(sys.argv) > 1 else "She was born in the United [MASK] of [MASK]."
+text = sys.argv[1] if len(sys.argv) > 1 else "He was elected to the United [MASK] [MASK]."
 
 for method in ("mlm", "ag"):  # each mask for itself; both together
     joint = lm.joint(text, method=method, candidates=30)

@@ -120,7 +120,9 @@ def test_wrong_recipes_are_refused_before_anything_is_written(
     assert not (tmp_path / "out").exists()
 
 
-def test_ctrl_c_ends_a_run_from_python_after_its_step(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_a_run_from_python_after_its_step(
+    recipe: Path, trained: besag.TrainingResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
     advance, folder = logs.Log.advance, recipe.parent / "stopped"
 
     def pressed(self: logs.Log, step: int, *rest: Any) -> None:
@@ -135,4 +137,4 @@ def test_ctrl_c_ends_a_run_from_python_after_its_step(recipe: Path, monkeypatch:
     assert 2 <= first.step < 4
     monkeypatch.setattr(logs.Log, "advance", advance)
     assert besag.train(recipe, changes, output=folder, resume=True, quiet=True).finished
-    assert weights(folder) == weights(recipe.parent / "python")  # evaluation touches nothing
+    assert weights(folder) == weights(trained.folder)  # evaluation touches nothing
