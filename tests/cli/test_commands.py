@@ -167,6 +167,7 @@ def test_a_slip_in_the_name_of_the_embedded_model(run: Run, monkeypatch: pytest.
         refused = run("score", "A text.", "-m", slip)
         assert refused.exit_code == 2
         assert "Did you mean 'small-en'?" in refused.stderr
+    assert "'tiny-en' is no longer embedded: 'small-en' is." in run("score", "A text.", "-m", "tiny-en").stderr
 
 
 def test_names_and_texts_steer_no_terminal(run: Run, tmp_path: Path) -> None:

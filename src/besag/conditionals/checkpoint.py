@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from besag.conditionals import families
 from besag.conditionals.configuration import decoder_of, reason
 from besag.errors import BesagError, nearest, quoted
-from besag.models import EMBEDDED
+from besag.models import BEFORE, EMBEDDED
 
 Kind = Literal["masked", "causal", "masked decoder", "causal decoder", "neither"]
 
@@ -67,6 +67,8 @@ def find_folder(model: str | Path, revision: str | None, *files: str) -> Path:
             f"there is no folder {quoted(str(model))}, and it is no name of a model on the hub either (those read like "
             f"'bert-base-cased' or 'owner/name').{nearest(path.name, beside)}"
         )
+    if model == BEFORE:
+        raise BesagError(f"{model!r} is no longer embedded: {EMBEDDED!r} is. Where it was kept, give its folder")
     guess = nearest(model, [EMBEDDED, *beside])
     if "/" not in model and SequenceMatcher(None, model.lower(), EMBEDDED).ratio() >= NEAR:
         raise BesagError(f"there is no model {quoted(model)}, neither embedded nor as a folder.{guess}")

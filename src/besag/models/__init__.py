@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 EMBEDDED = "small-en"
+BEFORE = "tiny-en"  # what was embedded before it
 
 
 def path(name: str = EMBEDDED) -> Path:
