@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from besag.joints.block import BlockJoint
     from besag.joints.comparison import Comparison
     from besag.joints.pair import PairJoint
-    from besag.language_model import LanguageModel, load
+    from besag.language_model import LanguageModel
+    from besag.load_model import load
     from besag.matching.matching import Matching
     from besag.prompting import Prompt, autoprompt
     from besag.rescoring.rescore import rescore
@@ -112,7 +113,7 @@ _HOMES = {
     "corpus": "besag.scores.corpora",
     "distil_translations": "besag.distillation",
     "evaluate": "besag.evaluation.evaluate",
-    "load": "besag.language_model",
+    "load": "besag.load_model",
     "load_head": "besag.heads.loading",
     "masking_statistics": "besag.training.data.statistics",
     "minimal_pairs": "besag.evaluation.minimal_pairs",

@@ -20,7 +20,7 @@ from besag.checks import checked, number, whole_number
 from besag.errors import BesagError
 from besag.files.progress import differences
 from besag.files.whole import write_whole
-from besag.language_model import load
+from besag.load_model import load
 from besag.train_model import train
 from besag.training.data.parallel import Pair, fingerprint, pairs
 from besag.training.recipe import Changes, Recipe, recipe_of

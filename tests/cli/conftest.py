@@ -21,7 +21,7 @@ Run = Callable[..., Result]
 
 @functools.cache
 def _embedded() -> besag.LanguageModel:
-    from besag.language_model import load
+    from besag.load_model import load
 
     return load(progress=False)
 
@@ -29,7 +29,7 @@ def _embedded() -> besag.LanguageModel:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """`run("score", "text", stdin="…")`."""
-    from besag.language_model import load
+    from besag.load_model import load
 
     def remembered(model: Any = None, **options: Any) -> besag.LanguageModel:
         plain = model is None and options.get("device") is None

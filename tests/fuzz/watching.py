@@ -61,7 +61,7 @@ def remembered(model: str) -> Iterator[None]:
     """`besag.load` without the time that it takes, for the model that most commands are given; and no Ray."""
     from besag.bulk.pipeline import Pool
     from besag.bulk.working import Worker
-    from besag.language_model import load
+    from besag.load_model import load
 
     def here(self: Pool, reader: Any, units: Any, work: Any) -> Iterator[Any]:
         worker = Worker(work)

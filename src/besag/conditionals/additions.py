@@ -21,13 +21,13 @@ from typing import Any, Literal
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from besag.conditionals.families import LIKE_BERT
 from besag.errors import BesagError, nearest
 
 Kind = Literal["bottleneck", "lora"]
 KINDS: tuple[Kind, ...] = ("bottleneck", "lora")
 NAME = "adapter"  # of what is added, in its layer
 
-LIKE_BERT = ("bert", "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "electra", "data2vec-text")
 LAYERS: Mapping[str, str] = {  # of a family: what its layers are called in the body, # a number
     "modernbert": "layers.#",
     "besag": "layers.#",

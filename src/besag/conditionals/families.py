@@ -10,6 +10,9 @@ from typing import Any
 
 OWN = {"besag": "BesagForMaskedLM"}  # model_type, and the class that answers at masks
 
+# put together like BERT: the same modules under the same names
+LIKE_BERT = ("bert", "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "electra", "data2vec-text")
+
 
 def masked() -> dict[str, str]:
     """Every family that answers at masks, and its class."""

@@ -37,7 +37,7 @@ from besag.engine import Engine
 from besag.errors import BesagError
 from besag.lab.experiment import Experiment
 from besag.lab.systems.system import System, all_states
-from besag.language_model import load
+from besag.load_model import load
 from besag.reductions import Outcomes
 from besag.train_model import train
 from besag.training.data.children import begun_deaf, turn_deaf

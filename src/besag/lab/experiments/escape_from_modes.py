@@ -25,7 +25,8 @@ from besag.joints.pair import PairJoint
 from besag.lab.experiment import Drawing, Experiment, Finding, register
 from besag.lab.pair_model import PairModel
 from besag.lab.pictures import curves, dressed, style
-from besag.language_model import LanguageModel, load
+from besag.language_model import LanguageModel
+from besag.load_model import load
 from besag.places.reading import read, text_places
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from besag.conditionals.families import LIKE_BERT
 from besag.errors import BesagError, nearest
 from besag.family.network import turns
 from besag.training.network.batch import Layout
@@ -69,7 +70,6 @@ def _depth(body: Any) -> int:
     return int(body.config.num_hidden_layers)
 
 
-LIKE_BERT = ("bert", "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "electra", "data2vec-text")
 FAMILIES: Mapping[str, Callable[[Any], Parts]] = {
     "modernbert": _modernbert,
     "besag": _besag,
