@@ -163,6 +163,11 @@ class Training(IntEnum):
     LERT_TEXT = 168
     LERT_HIDE = 169
     LERT_ROUNDING = 170
+    BLOCK_TIME = 208
+    BLOCK_SHIFT = 209
+    BLOCK_HIDE = 210
+    BLOCK_BOUND_TIME = 211
+    BLOCK_BOUND_HIDE = 212
     # data
     SHUFFLE = 96
     BATCHES = 97

@@ -42,6 +42,13 @@ WAYS: dict[str, list[dict[str, Any]]] = {  # small ones, so that each does all t
         {"signal": "change", "budget": 0.2, "pairs": "ag", "candidates": 3, "refine": 1},
     ],
     "ancestral": [{"grid": 6}, {"grid": 5, "cache": False, "schedule": "cosine"}],
+    "block_diffusion": [
+        {"length": 2},
+        {"length": 1},
+        {"length": 3, "grid": 2},
+        {"length": 2, "least": 0.5},
+        {"length": 4, "least": 0.6, "pick": "argmax"},
+    ],
     "block_gibbs": [
         {"inner": "independent", "where": "adjacent"},
         {"inner": "sequential"},

@@ -45,6 +45,9 @@ ADAPTER_KEY = "besag_adapter"  # of what stands beside the weights of a network:
 # How the decoder of an encoder-decoder is run; where it does not say, as the family has it: from the left.
 DECODER_KEY, DECODERS = "besag_decoder", ("masked", "causal")
 
+# Of a masked network that was trained block after block: the tokens of a block. Where it does not say, of no blocks.
+BLOCK_KEY = "besag_block_length"
+
 # A tokenizer that reads its words from elsewhere, or is handed arguments of which nobody knows what they are.
 TOKENIZER_REFUSED = ("gguf_file", "init_inputs", "subfolder", "tokenizer_object", "vocab", "merges")
 
@@ -72,6 +75,9 @@ def read_config(folder: Path, name: str) -> Any:
         raise BesagError(
             f"{what} cannot be used: {DECODER_KEY}={quoted(said[DECODER_KEY])}, where besag knows {', '.join(DECODERS)}"
         )
+    length = said.get(BLOCK_KEY, 1)
+    if not isinstance(length, int) or isinstance(length, bool) or length < 1:
+        raise BesagError(f"{what} cannot be used: {BLOCK_KEY}={quoted(length)}, where a number of tokens must stand")
     if DECODER_KEY in said:
         said.pop("is_causal", None)  # follows from it, and would turn the encoder as well
     _refuse_no_tokenizer(said.get("tokenizer_class"), what)
@@ -81,6 +87,12 @@ def read_config(folder: Path, name: str) -> Any:
 def decoder_of(config: Any) -> str:
     """How the decoder of a network is run: "masked" or "causal"."""
     return str(getattr(config, DECODER_KEY, "causal"))
+
+
+def block_length_of(config: Any) -> int | None:
+    """How many tokens the blocks have in which a network was trained; None: it was trained on whole texts."""
+    length: int | None = getattr(config, BLOCK_KEY, None)
+    return length
 
 
 def read_json(file: Path, what: str) -> dict[str, Any]:

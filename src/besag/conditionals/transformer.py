@@ -1,23 +1,29 @@
 """Any Hugging Face masked language model, as one who answers.
 
-Knows that a masked network answers about a place from both sides. How it is run is `network.py`'s knowledge.
+Knows that a masked network answers about a place from both sides, and one of blocks as `blocks.py` asks it. How it is
+run is `network.py`'s knowledge.
 """
 
 from __future__ import annotations
 
+import warnings
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
 
 from besag.conditionals import twins
 from besag.conditionals.adapters import Base
+from besag.conditionals.configuration import block_length_of
 from besag.conditionals.contract import Questions
 from besag.conditionals.network import CLOSE, Network, first_position
 from besag.conditionals.replay import Replay
 from besag.errors import BesagError
 from besag.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from besag.conditionals.blocks import Blocks
 
 NO_MASK = (
     "the tokenizer of {} has no mask token, so it cannot be asked about a hidden place; a causal model can be asked "
@@ -35,6 +41,7 @@ class Transformer(Network):
         self.base: Base | None = None  # the network without its adapter, where that was asked for
         self.adapter: str | None = None  # the digest of the adapter's weights, where it has one
         self.replay = Replay(self._read)
+        self.blocks: Blocks | None = None  # how it is asked, where it was trained block after block
         if vocabulary.mask_id is None:
             raise BesagError(NO_MASK.format(self.title))
         if self._from_right == 0 < self._from_left:
@@ -42,10 +49,27 @@ class Transformer(Network):
                 f"{self.title} is a causal model: what comes after a place changes nothing in its answer, so it cannot "
                 f"be asked as a masked model; it can be scored from left to right"
             )
+        length = block_length_of(model.config)
+        if length is not None:
+            from besag.conditionals.blocks import Blocks  # knows transformers, which takes its time
+
+            self.pads = False  # a block sees no mask but its own
+            probe = self._probe()[:2].repeat(2, 1)  # no pad token: some families count their places without it
+            probe[2, 1] = probe[3, -1] = self._mask_id
+            with torch.no_grad():
+                self.blocks = Blocks(model, self._read, length, probe.to(self.device), self.title)
+
+    def compile(self, **options: Any) -> None:
+        if self.blocks is not None:
+            warnings.warn(f"{self.title} runs as it is, not compiled: its blocks are kept as it runs", stacklevel=2)
+            return
+        super().compile(**options)
 
     @cached_property
     def bears_twins(self) -> bool:
         """Can each place be asked in one pass, by a hidden twin beside it? Tried when it is first wanted."""
+        if self.blocks is not None:
+            return False
         with torch.no_grad():
             probe = self._probe().to(self.device)
             return twins.borne(self._read, self.model, probe, self._mask_id, CLOSE[self.dtype])
@@ -56,6 +80,8 @@ class Transformer(Network):
         return self.vocabulary.mask_id
 
     def rows(self, questions: Questions) -> Tensor:
+        if self.blocks is not None:
+            return self.blocks.rows(questions)
         if twins.TWINS in questions.context:
             return twins.states(self._read, questions, self._mask_id, first_position(self.model))
         states = self.replay(questions.ids, questions.context)  # (N, L, H)

@@ -4,6 +4,7 @@ from besag.samplers.kernel import KERNELS, Canvas, Info, Kernel, Noise, State, k
 from besag.samplers.kernels import (  # noqa: F401 (they register themselves)
     adaptive,
     ancestral,
+    block_diffusion,
     block_gibbs,
     entropy_bound,
     first_hitting,

@@ -57,7 +57,7 @@ def test_tokens_are_drawn_as_likely_as_they_are_and_never_where_they_cannot_be()
 
 SCALED = (  # their targets are all free tokens, …
     "mdlm", "spindle", "unroll", "alternate", "causal", "glance", "attention_guided", "group_mask", "ernie_gram",
-    "self_evolution",
+    "self_evolution", "block_diffusion",
 )  # fmt: skip
 COUNTED = {  # … or others
     "attention_guided": lambda guided, part: guided.hidden(part, attention_received(guided.encoder, part)).sum(),

@@ -20,7 +20,7 @@ import torch
 from besag import models
 from besag.conditionals import checkpoint as saved
 from besag.conditionals import families, loading, weights
-from besag.conditionals.configuration import read_config
+from besag.conditionals.configuration import BLOCK_KEY, block_length_of, read_config
 from besag.conditionals.network import places
 from besag.errors import BesagError, nearest, quoted
 from besag.training.network import causal_start, decoders, subtokens, vocabularies
@@ -132,6 +132,8 @@ def _started(recipe: Recipe) -> Any:
     if kind.kind not in (("masked",) if plain else ("masked decoder", "causal decoder")):
         what = "masked language model" if plain else f"encoder-decoder, and model.decoder = {recipe.model.decoder!r}"
         raise BesagError(f"model.start = {name!r} ({kind.name}) is no {what}")
+    if block_length_of(config) is not None:
+        delattr(config, BLOCK_KEY)  # how it will be asked is said by what it is trained with now
     stored = weights.read_weights(weights.weight_files(folder, name, allow_pickle=False), name)
     loading.refuse_without_room(stored, torch.float32, torch.device("cpu"), name)
     refuse_unknown(type(config), recipe.model.config)

@@ -22,15 +22,10 @@ TOLERANCE = 1e-3  # of the largest state; rounding in float32 is far below it, a
 
 def require_numbered_places(encoder: Encoder, objective: str) -> None:
     """Refuse a network whose states change when its columns are reversed and every token keeps its number."""
-    twin = copy.deepcopy(encoder).float().cpu().eval()
-    chance = torch.Generator().manual_seed(0)
-    ids = torch.tensor([token for token in range(encoder.width) if token not in encoder.special_ids][:3])
+    twin, ids = wide_twin(encoder), torch.tensor(ordinary_ids(encoder, 3))
     bounds, row = torch.tensor([0, len(ids)], dtype=torch.int32), torch.zeros_like(ids)
     position = torch.arange(len(ids)) * 2  # 0, 2, 4: gaps
     with torch.no_grad():
-        for weight in twin.parameters():  # wide ones: those of a new network hardly look at places, nor at anything
-            if weight.dim() > 1:
-                weight.normal_(std=2 * weight.shape[-1] ** -0.5, generator=chance)
         forward = twin.states(ids, Layout(bounds, row, position, len(ids)))  # (3, H)
         backward = twin.states(ids.flip(0), Layout(bounds, row, position.flip(0), len(ids))).flip(0)
     if (forward - backward).abs().max() > TOLERANCE * forward.abs().max():
@@ -39,3 +34,18 @@ def require_numbered_places(encoder: Encoder, objective: str) -> None:
             "where tokens stand by their columns: take a family that is told its positions, such as modernbert, bert "
             "or roberta."
         )
+
+
+def wide_twin(encoder: Encoder) -> Encoder:
+    """A copy with wide weights, to be tried: those of a new network hardly look at places, nor at anything."""
+    twin = copy.deepcopy(encoder).float().cpu().eval()
+    chance = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for weight in twin.parameters():
+            if weight.dim() > 1:
+                weight.normal_(std=2 * weight.shape[-1] ** -0.5, generator=chance)
+    return twin
+
+
+def ordinary_ids(encoder: Encoder, count: int) -> list[int]:
+    return [token for token in range(encoder.width) if token not in encoder.special_ids][:count]

@@ -3,6 +3,7 @@
 from besag.training.objectives import (
     alternate,
     attention_guided,
+    block_diffusion,
     causal,
     compatible,
     correct,
@@ -33,6 +34,7 @@ __all__ = [
     "Predicted",
     "alternate",
     "attention_guided",
+    "block_diffusion",
     "causal",
     "compatible",
     "correct",

@@ -20,7 +20,7 @@ passages, and the run's division makes it nats a token; otherwise it is scaled t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import inf, sqrt
 from typing import Annotated, Literal, NamedTuple
 
@@ -155,30 +155,39 @@ def nelbo(
     passes are independent, so their spread is the standard error. `free` (T,) are the tokens whose probability is
     bounded; if not given, all but the encoder's special tokens. The encoder answers without dropout.
     """
+    free = text_of(encoder, ids) if free is None else free
+    draw = torch.arange(layout.rows, device=ids.device)
+
+    def once(sample: int) -> Tensor:
+        shift = draws.uniform(seed, Training.MDLM_BOUND_TIME, torch.tensor(sample))
+        time = (draws.spread(seed, Training.MDLM_BOUND_TIME, draw) + shift.to(ids.device)) % 1
+        noise = draws.uniform(seed, Training.MDLM_BOUND_HIDE, layout.row, layout.column, sample)
+        hidden, weight = counted(time, noise, free, layout)
+        asked = hidden.nonzero()[:, 0]
+        states = encoder.states(ids.masked_fill(hidden, encoder.mask_id), layout)
+        losses = cross_entropy(without(encoder.logits(states[asked]), encoder.mask_id), ids[asked])
+        return (losses.double() * weight[asked]).sum()
+
+    return bounded(encoder, int(free.sum()), samples, once)
+
+
+def text_of(encoder: Encoder, ids: Tensor) -> Tensor:
+    """(T,) bool: all but the encoder's special tokens."""
+    special = torch.tensor(sorted({*encoder.special_ids, encoder.mask_id}), device=ids.device)
+    return ~torch.isin(ids, special)
+
+
+def bounded(encoder: Encoder, tokens: int, samples: int, once: Callable[[int], Tensor]) -> Bound:
+    """The mean of so many passes, each the bound of so many tokens in nats; the encoder is left as it was."""
     if samples < 2:
         raise BesagError(f"samples={samples!r}: a standard error needs at least 2")
-    if free is None:
-        special = torch.tensor(sorted({*encoder.special_ids, encoder.mask_id}), device=ids.device)
-        free = ~torch.isin(ids, special)
-    tokens = int(free.sum())
     if not tokens:
         raise BesagError("there is no bound of no tokens: these sequences hold special tokens alone")
-    draw = torch.arange(layout.rows, device=ids.device)
     training = encoder.training
     encoder.eval()
-    sums = []
     try:
         with torch.no_grad():
-            for sample in range(samples):
-                shift = draws.uniform(seed, Training.MDLM_BOUND_TIME, torch.tensor(sample))
-                time = (draws.spread(seed, Training.MDLM_BOUND_TIME, draw) + shift.to(ids.device)) % 1
-                noise = draws.uniform(seed, Training.MDLM_BOUND_HIDE, layout.row, layout.column, sample)
-                hidden, weight = counted(time, noise, free, layout)
-                asked = hidden.nonzero()[:, 0]
-                states = encoder.states(ids.masked_fill(hidden, encoder.mask_id), layout)
-                losses = cross_entropy(without(encoder.logits(states[asked]), encoder.mask_id), ids[asked])
-                sums.append((losses.double() * weight[asked]).sum() / tokens)
+            drawn = torch.stack([once(sample) / tokens for sample in range(samples)])
     finally:
         encoder.train(training)
-    drawn = torch.stack(sums)
     return Bound(float(drawn.mean()), float(drawn.std()) / sqrt(samples), tokens)

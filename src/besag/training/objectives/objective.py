@@ -41,6 +41,7 @@ class Objective(Named, nn.Module, ABC):
     least_hidden: ClassVar[int] = 1  # places of a passage, for it to be more than `mlm`
     translates: ClassVar[bool] = False  # can it be asked of a decoder beside a source, with smoothed labels?
     attends: ClassVar[bool] = False  # does it ask where the network looks, which compiled layers do not say?
+    configures: ClassVar[bool] = False  # does it change how the network must be asked, which its config.json says?
     mask_shown: ClassVar[bool] = False  # is it more than `mlm` only where the mask itself is shown?
 
     def __init__(self, encoder: Encoder, *, seed: int = 0) -> None:
@@ -51,7 +52,8 @@ class Objective(Named, nn.Module, ABC):
     @property
     def purpose(self) -> str:
         """What the trained network is good for. "score": it answers about masked places, so it can be scored.
-        "encode": it was not trained to; its hidden states are what it gives."""
+        "blocks": so it does, from its own block and those before it. "encode": it was not trained to; its hidden states
+        are what it gives."""
         return "score"
 
     @abstractmethod

@@ -80,12 +80,13 @@ def _check_apart(recipe: Recipe) -> None:
     if recipe.model.start is None:
         raise BesagError(f"{said} writes an adapter of a trained network: name it in model.start")
     kept = recipe.objective.name
+    kind = OBJECTIVES.find(kept)
     others = {
         f"model.vocabulary = {recipe.model.vocabulary!r}": recipe.model.vocabulary != "as-is",
         "[model.config]": bool(recipe.model.config),
         f"run.weights = {recipe.run.weights!r}": recipe.run.weights != "as-trained",
         "adapt.task": adapt.task is not None,
-        f"objective.name = {kept!r}": OBJECTIVES.find(kept).save_extras is not Objective.save_extras,
+        f"objective.name = {kept!r}": kind.save_extras is not Objective.save_extras or kind.configures,
     }
     for key, used in others.items():
         if used:

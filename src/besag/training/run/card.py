@@ -41,6 +41,7 @@ METRICS = {  # what the numbers of a log are called in a card; others go by thei
     "general_loss": "masked loss of general text (nats a token): a rise is forgetting",
     "general_bits_per_character": "pseudo-log-likelihood of general text in bits a character: a rise is forgetting",
 }
+PIPELINES = {"score": "fill-mask", "blocks": "text-generation", "encode": "feature-extraction"}  # by purpose
 NOT_FIGURES = ("step", "tokens", "seconds", "lr", "grad_norm", "rate")
 
 
@@ -72,7 +73,7 @@ class Facts:
     epochs: float | None = None
     seconds: float | None = None
     sittings: Sequence[str] = ()  # each in words; told where there were several
-    purpose: str = "score"  # or "encode": what the objective says of the network that it leaves
+    purpose: str = "score"  # or "blocks", "encode": what the objective says of the network that it leaves
     masks: bool = True  # did the objective learn from the law's masks? If not, it hid tokens in its own way
     tilted: bool = False  # does the law of masks look at the tokens that it hides?
     tilt_file: str | None = None  # name of the file that holds log π
@@ -135,6 +136,13 @@ def _what(recipe: Recipe, facts: Facts) -> str:
             f"A masked language model, trained with besag (`pip install besag`). {readers}; "
             '`besag score "It rained." --model FOLDER` scores a sentence with it.'
         )
+    if facts.purpose == "blocks":
+        return (
+            "A language model that writes block after block, trained with besag (`pip install besag`). besag asks it "
+            "as it was trained: a place sees its own block and those before it. Whatever else reads the folders of "
+            "transformers would show it the whole text, which it has never seen.\n\n"
+            "`besag sample --length 30 --kernel block_diffusion --model FOLDER` writes with it."
+        )
     return (
         "An encoder, trained with besag (`pip install besag`): its hidden states are to be used, or "
         "fine-tuned, with whatever reads the folders of transformers.\n\n"
@@ -151,10 +159,9 @@ def _head(recipe: Recipe, facts: Facts) -> str:
         lines.append(f"license: {json.dumps(recipe.card.license)}")
     if recipe.card.language:
         lines += ["language:", *(f"- {json.dumps(code)}" for code in recipe.card.language)]
-    scored = facts.purpose == "score"
-    library = "besag" if is_apart(recipe.adapt) else "transformers"
-    lines += [f"library_name: {library}", f"pipeline_tag: {'fill-mask' if scored else 'feature-extraction'}"]
-    lines += ["tags:", *(["- masked-lm"] if scored else []), "- besag"]
+    library = "besag" if is_apart(recipe.adapt) or facts.purpose == "blocks" else "transformers"
+    lines += [f"library_name: {library}", f"pipeline_tag: {PIPELINES[facts.purpose]}"]
+    lines += ["tags:", *(["- masked-lm"] if facts.purpose == "score" else []), "- besag"]
     start = recipe.model.start
     if start and start != models.EMBEDDED and not Path(start).exists():
         lines.append(f"base_model: {json.dumps(start)}")
