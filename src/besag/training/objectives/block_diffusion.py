@@ -1,6 +1,6 @@
 """Block diffusion (BD3-LM): one block after the other, and within a block masked diffusion given the blocks before it.
 
-    −log p(x | n) ≤ Σ_b E_t (1/t) Σ_{i ∈ b masked} −log p(x_i | x_b at time t, x_<b)      column c is of b = ⌊c / length⌋
+    −log p(x | n) ≤ Σ_b E_t (1/t) Σ_{i ∈ b masked} −log p(x_i | x_b at time t, x_<b)     column c is of b = ⌊c / length⌋
 
 All blocks learn in one pass, from two copies of the text: each block as it is at a time of its own, and as it is.
 
@@ -10,7 +10,7 @@ All blocks learn in one pass, from two copies of the text: each block as it is a
 
 Every token has the number of its own place in both. The clean copy of the last block is read by nobody and left out,
 so with one block for the whole text this is `mdlm`, token for token. With blocks of one token it is the chain rule from
-left to right, and no bound but −log p itself. The finished network is asked as it learned (`besag.conditionals.blocks`),
+left to right, and no bound but −log p itself. The finished network is asked as it learned (`conditionals/blocks.py`),
 and the kernel `block_diffusion` writes with it: what a clean block comes to never hangs on what follows, so its keys
 and values are computed once.
 
