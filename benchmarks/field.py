@@ -1,7 +1,7 @@
 """Small real runs of what papers say, on captions of Multi30k: figures in docs/training/ and docs/generation/.
 
     python benchmarks/field.py ramp runs/field --data MULTI30K         # Cramming's steps that grow, and full ones
-    python benchmarks/field.py blocks runs/field --data MULTI30K       # block diffusion by the length of a block
+    python benchmarks/field.py blocks runs/field --data MULTI30K       # block diffusion by the size of a block
     python benchmarks/field.py kept runs/field --data MULTI30K         # … and tokens a second, blocks kept and run anew
     python benchmarks/field.py speculative                             # passes one after the other, embedded model
 
@@ -50,26 +50,26 @@ def ramp(folder: Path, data: Path) -> None:
         )
 
 
-LENGTHS = (1, 4, 16, 64)  # tokens of a block; the last one holds every caption
+BLOCKS = (1, 4, 16, 64)  # tokens of a block; the last one holds every caption
 BLOCK_STEPS = 400
 
 
-def block_model(folder: Path, data: Path, length: int) -> Path:
+def block_model(folder: Path, data: Path, size: int) -> Path:
     """A network trained in blocks of so many tokens, unless it is there."""
-    if not (folder / f"block-{length}" / "model").exists():
+    if not (folder / f"block-{size}" / "model").exists():
         changes = {
             "objective.name": "block_diffusion",
-            "objective.options": {"length": length},
+            "objective.options": {"size": size},
             "model.family": "besag",
-            "model.config.max_position_embeddings": 520,
+            "model.config.max_position_embeddings": 300,
         }
         files = str(data / "train.en"), str(data / "val.en")
-        trained(*files, folder / f"block-{length}", changes, {"steps": BLOCK_STEPS})
-    return folder / f"block-{length}" / "model"
+        trained(*files, folder / f"block-{size}", changes, {"steps": BLOCK_STEPS})
+    return folder / f"block-{size}" / "model"
 
 
 def blocks(folder: Path, data: Path) -> None:
-    """The bound on −log p of held-out captions, in nats a token, by the length of a block."""
+    """The bound on −log p of held-out captions, in nats a token, by the size of a block."""
     import torch
 
     import besag
@@ -78,37 +78,37 @@ def blocks(folder: Path, data: Path) -> None:
     from besag.training.objectives.block_diffusion import nelbo
 
     texts = (data / "val.en").read_text("utf-8").splitlines()[:300]
-    for length in LENGTHS:
-        lm = besag.load(block_model(folder, data, length), progress=False)
+    for size in BLOCKS:
+        lm = besag.load(block_model(folder, data, size), progress=False)
         words = lm.vocabulary
         encoder = Encoder(
             lm.model, mask_id=words.mask_id, pad_id=words.pad_id, special_ids=words.special_ids, ragged=False
         )
         encoded = [torch.from_numpy(text.ids) for text in words.encode(texts)]
         layout = Layout.of_lengths(torch.tensor([len(ids) for ids in encoded]))
-        bound = nelbo(encoder, torch.cat(encoded), layout, length, samples=16)
+        bound = nelbo(encoder, torch.cat(encoded), layout, size, samples=16)
         told = {"nats": round(bound.nats, 3), "error": round(bound.error, 3), "tokens": bound.tokens}
-        print(json.dumps({"length": length, **told}), flush=True)
+        print(json.dumps({"size": size, **told}), flush=True)
 
 
 def kept(folder: Path, data: Path) -> None:
-    """Tokens a second of one core, 8 chains, one place at a time and by confidence, with finished blocks kept and run anew."""
+    """Tokens a second of one core, 8 chains, one place at a time and by confidence: blocks kept, and run anew."""
     import besag
     from besag.conditionals.blocks import KEPT_BYTES, Kept
 
-    for length in (4, 16):
-        lm = besag.load(block_model(folder, data, length), progress=False)
-        for tokens in (64, 256, 512):
+    for size in (4, 16):
+        lm = besag.load(block_model(folder, data, size), progress=False)
+        for tokens in (64, 256):
             for options in ({}, {"least": 0.5}):
                 seconds, texts = {}, {}
                 for room in (KEPT_BYTES["cpu"], 0):
-                    lm.conditionals.blocks.kept = Kept(length, room)
+                    lm.conditionals.blocks.kept = Kept(size, room)
                     begun = time.process_time()  # of one core, whoever else uses it
                     chains = lm.sample(length=tokens, kernel="block_diffusion", chains=8, seed=0, **options)
                     seconds[bool(room)] = time.process_time() - begun
                     texts[bool(room)] = chains.texts
                 rates = {name: round(8 * tokens / seconds[how]) for name, how in (("kept", True), ("anew", False))}
-                told = {"length": length, "tokens": tokens, **options, "tokens_per_second": rates}
+                told = {"size": size, "tokens": tokens, **options, "tokens_per_second": rates}
                 same = sum(map(str.__eq__, texts[True], texts[False]))
                 passes = round(float(chains.passes.mean()), 1)
                 print(json.dumps({**told, "passes": passes, "same_texts": same}), flush=True)

@@ -22,6 +22,7 @@ RUNS: list[tuple[str, dict[str, object], int | None]] = [  # kernel, options, st
     ("ancestral", {"grid": 64}, None),
     ("ancestral", {"grid": 4}, None),
     ("remask", {"grid": 32}, None),
+    ("block_diffusion", {"size": 4}, None),
     ("entropy_bound", {}, None),
     ("threshold", {}, None),
     ("adaptive", {}, None),

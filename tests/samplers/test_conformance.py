@@ -43,11 +43,10 @@ WAYS: dict[str, list[dict[str, Any]]] = {  # small ones, so that each does all t
     ],
     "ancestral": [{"grid": 6}, {"grid": 5, "cache": False, "schedule": "cosine"}],
     "block_diffusion": [
-        {"length": 2},
-        {"length": 1},
-        {"length": 3, "grid": 2},
-        {"length": 2, "least": 0.5},
-        {"length": 4, "least": 0.6, "pick": "argmax"},
+        {"size": 2},
+        {"size": 3, "grid": 2},
+        {"size": 2, "least": 0.5},
+        {"size": 3, "least": 0.6, "pick": "argmax"},
     ],
     "block_gibbs": [
         {"inner": "independent", "where": "adjacent"},

@@ -68,23 +68,23 @@ OPTIONS = {"one": {}, "grid": {"grid": 2}, "least": {"least": 0.6}}
 @pytest.mark.parametrize("family", ["joint", "incompatible"])
 def test_it_has_the_enumerated_law(family, length, kind):
     law = Table.random(2, PLACES, seed=3, concentration=0.3) if family == "joint" else Incompatible(2, PLACES, seed=3)
-    counts = empirical(kernel("block_diffusion", length=length, **OPTIONS[kind]), law, blank(law, PLACES, CHAINS))
+    counts = empirical(kernel("block_diffusion", size=length, **OPTIONS[kind]), law, blank(law, PLACES, CHAINS))
     assert follows(counts, enumerated(law, length, kind))
 
 
 @pytest.mark.parametrize("length", [1, 2, 4])
 def test_one_place_at_a_time_draws_from_the_joint(length):
     law = Table.random(3, 4, seed=1, concentration=0.3)
-    counts = empirical(kernel("block_diffusion", length=length), law, blank(law, 4, CHAINS))
+    counts = empirical(kernel("block_diffusion", size=length), law, blank(law, 4, CHAINS))
     assert follows(counts, law.log_probs.exp().numpy())
 
 
 def test_blocks_of_one_token_leave_nothing_to_share_a_pass_and_one_block_all_of_it():
     """Two places that agree: drawn in one pass they do not, unless each is a block of its own."""
     law = Table([[0.5, 0.0], [0.0, 0.5]])
-    apart = empirical(kernel("block_diffusion", length=1, grid=1), law, blank(law, 2, 1000))
+    apart = empirical(kernel("block_diffusion", size=1, grid=1), law, blank(law, 2, 1000))
     assert apart[1] == apart[2] == 0
-    assert follows(empirical(kernel("block_diffusion", length=2, grid=1), law, blank(law, 2, CHAINS)), np.full(4, 0.25))
+    assert follows(empirical(kernel("block_diffusion", size=2, grid=1), law, blank(law, 2, CHAINS)), np.full(4, 0.25))
 
 
 def test_what_is_given_after_a_block_is_not_seen_before_it_is_reached():
@@ -92,7 +92,7 @@ def test_what_is_given_after_a_block_is_not_seen_before_it_is_reached():
     canvas = blank(law, PLACES, CHAINS, start=start)
     canvas.free[:, 3] = False
     expected = enumerated(law, 2, "one", start)
-    counts = empirical(kernel("block_diffusion", length=2), law, canvas)
+    counts = empirical(kernel("block_diffusion", size=2), law, canvas)
     assert follows(counts, expected)
     given = law.log_probs.exp().numpy()[..., 1]
     pairs = np.array([[counts[8 * a + 4 * b : 8 * a + 4 * b + 4].sum() for b in (0, 1)] for a in (0, 1)])
@@ -177,7 +177,7 @@ def test_a_network_of_no_blocks_is_asked_with_what_follows_hidden_and_its_end_in
     shown = []
     plain = asked.rows
     asked.rows = lambda questions: shown.append(questions.ids[0].tolist()) or plain(questions)
-    run(kernel("block_diffusion", length=3, grid=1), asked, canvas)
+    run(kernel("block_diffusion", size=3, grid=1), asked, canvas)
     first, second = shown
     assert first[1:3] == [words.mask_id] * 2
     assert set(first[3:-1]) == {words.mask_id}
@@ -188,7 +188,7 @@ def test_a_network_of_no_blocks_is_asked_with_what_follows_hidden_and_its_end_in
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"length": 0}, "length=0: give how many tokens a block has"),
+        ({"size": 0}, "size=0: give how many tokens a block has"),
         ({"grid": 0}, "grid=0"),
         ({"least": 1.5}, r"least=1\.5: a probability"),
         ({"grid": 2, "least": 0.5}, r"grid=2 reveals in the order of time, and least=0\.5"),
@@ -202,6 +202,6 @@ def test_options_that_make_no_sense(options, told):
 def test_blocks_that_the_network_does_not_have_are_refused():
     asked = network("besag")
     canvas = text_canvas(asked, " ".join([vocabulary("besag").mask_token] * 4), 1)
-    with pytest.raises(BesagError, match=r"length=2: .* was trained in blocks of 4 tokens"):
-        run(kernel("block_diffusion", length=2), asked, canvas)
-    run(kernel("block_diffusion", length=4), asked, canvas)
+    with pytest.raises(BesagError, match=r"size=2: .* was trained in blocks of 4 tokens"):
+        run(kernel("block_diffusion", size=2), asked, canvas)
+    run(kernel("block_diffusion", size=4), asked, canvas)

@@ -10,7 +10,8 @@ from tests import networks as tiny_networks
 from tests.training.network.test_encoder import RAGGED
 
 from besag.errors import BesagError
-from besag.training.network.networks import can_be_ragged, refuse_unrelated
+from besag.training.network.networks import can_be_ragged, network, refuse_unrelated
+from besag.training.recipe import recipe_of
 
 
 @pytest.mark.parametrize("family", tiny_networks.MASKED_FAMILIES)
@@ -35,3 +36,13 @@ def test_a_tokenizer_that_calls_a_row_something_else_is_refused(tmp_path: Path) 
     refuse_unrelated(str(tmp_path / "bare"), "other", other, other.size + 40)
     with pytest.raises(BesagError, match=rf"it has {other.size} tokens and the network 30522"):
         refuse_unrelated(str(tmp_path / "bare"), "other", other, 30522)
+
+
+def test_a_network_of_blocks_is_an_ordinary_one_to_go_on_from(tmp_path: Path) -> None:
+    """In which blocks it will be asked is said by what it is trained with now, and by nothing that it was before."""
+    model, words = tiny_networks.tiny("besag"), tiny_networks.vocabulary("besag")
+    model.config.besag_block_length = 4
+    model.save_pretrained(tmp_path)
+    words.tokenizer.save_pretrained(tmp_path)
+    recipe = recipe_of({"data": {"train": ["a.txt"], "max_length": 16}, "model": {"start": str(tmp_path)}})
+    assert not hasattr(network(recipe, words).config, "besag_block_length")

@@ -77,7 +77,7 @@ def test_a_token_reaches_the_blocks_after_it_and_where_it_is_shown_its_own(famil
 def test_a_block_answers_as_the_network_is_asked_afterwards(family: str) -> None:
     """The link to the sampler: all blocks in one pass say what each says with the true text before it, and no more."""
     network, batch, length = examples.encoder(family), examples.batch((9, 5, 8), family=family), 4
-    objective = BlockDiffusion(network, length=length)
+    objective = BlockDiffusion(network, size=length)
     hidden, _ = objective.corrupt(batch.free, batch.layout, batch.draw)
     with torch.no_grad():
         _, logits = answered(network, batch.ids, hidden, copied(batch.layout, length), subs=False)
@@ -97,7 +97,7 @@ def test_a_block_answers_as_the_network_is_asked_afterwards(family: str) -> None
 
 def test_one_block_for_the_whole_text_is_mdlm() -> None:
     network, batch = examples.encoder(), examples.batch()
-    whole, plain = BlockDiffusion(network, length=9), mdlm.MDLM(network)
+    whole, plain = BlockDiffusion(network, size=9), mdlm.MDLM(network)
     hidden, weight = whole.corrupt(batch.free, batch.layout, batch.draw)
     whole.corrupt = plain.corrupt = lambda *_: (hidden, weight)  # type: ignore[method-assign]
     torch.testing.assert_close(whole(batch).total, plain(batch).total, rtol=1e-5, atol=1e-4)
@@ -177,7 +177,7 @@ def test_on_a_table_the_bound_is_minus_log_p(length: int, monkeypatch: pytest.Mo
         monkeypatch.setattr(block_diffusion, probe, lambda *_: None)
     table, text = Table.random(3, 5, seed=2), torch.tensor([2, 0, 1, 1, 0])
     network: Any = Seeing(table)
-    objective, layout = BlockDiffusion(network, length=length), Layout.of_lengths(torch.tensor([5]))
+    objective, layout = BlockDiffusion(network, size=length), Layout.of_lengths(torch.tensor([5]))
     batch = Batch(
         text, text, torch.ones(5, dtype=torch.bool), layout, torch.arange(5), torch.ones(5), torch.zeros(1),
         torch.tensor([3]), 0, 0.0,
@@ -193,7 +193,7 @@ def test_each_block_has_a_count_of_its_own_that_is_uniform() -> None:
     """Blocks of 3, 3 and 1 free tokens of 3,000 texts: counts alone and together, chi-square at p > 0.001."""
     layout = Layout.of_lengths(torch.full((3000,), 9))
     free = (layout.column > 0) & (layout.column < 8)
-    objective = BlockDiffusion(examples.encoder(), length=4, seed=5)
+    objective = BlockDiffusion(examples.encoder(), size=4, seed=5)
     hidden, weight = objective.corrupt(free, layout, torch.arange(3000))
     table, weights = hidden.view(-1, 9), weight.view(-1, 9)
     counts = torch.stack([table[:, :4].sum(1), table[:, 4:8].sum(1), table[:, 8:].sum(1)], 1)
@@ -210,7 +210,7 @@ def test_each_block_has_a_count_of_its_own_that_is_uniform() -> None:
 
 def test_times_stay_between_floor_and_ceiling() -> None:
     layout = Layout.of_lengths(torch.full((2000,), 6))
-    objective = BlockDiffusion(examples.encoder(), length=3, hide="independent", floor=0.3, ceiling=0.8)
+    objective = BlockDiffusion(examples.encoder(), size=3, hide="independent", floor=0.3, ceiling=0.8)
     hidden, weight = objective.corrupt(torch.ones(12_000, dtype=torch.bool), layout, torch.arange(2000))
     times = 1 / weight
     assert 0.3 <= float(times.min()) < 0.31
@@ -225,12 +225,12 @@ def test_ragged_padded_and_split_batches_have_one_loss_and_gradient(family: str)
     batch, gradients = examples.batch(family=family), []
     for ragged in (False, True):
         network = examples.encoder(family, ragged=ragged)
-        gradients.append(examples.gradient(BlockDiffusion(network, length=3)(batch).total, network))
+        gradients.append(examples.gradient(BlockDiffusion(network, size=3)(batch).total, network))
     sums = []
     for row in range(3):
         part = alone(batch, row)
         share = part.free.sum() / part.weight.sum() * batch.weight.sum() / batch.free.sum()
-        sums.append(BlockDiffusion(network, length=3)(part).total * share)
+        sums.append(BlockDiffusion(network, size=3)(part).total * share)
     gradients.append(examples.gradient(torch.stack(sums).sum(), network))
     assert float(gradients[0].abs().max()) > 1e-3
     for other in gradients[1:]:
@@ -240,13 +240,13 @@ def test_ragged_padded_and_split_batches_have_one_loss_and_gradient(family: str)
 def test_the_mask_is_never_an_answer_unless_it_may_be() -> None:
     network, batch = examples.encoder(), examples.batch()
     with torch.no_grad():
-        kept, free = (BlockDiffusion(network, length=4, subs=subs)(batch).total for subs in (True, False))
+        kept, free = (BlockDiffusion(network, size=4, subs=subs)(batch).total for subs in (True, False))
     assert float(free) > float(kept)
 
 
 def test_what_it_is_good_for_is_said_in_its_config() -> None:
     network = examples.encoder()
-    objective = BlockDiffusion(network, length=5)
+    objective = BlockDiffusion(network, size=5)
     assert network.model.config.besag_block_length == 5
     assert (objective.purpose, objective.masks, objective.configures) == ("blocks", False, True)
 
@@ -260,7 +260,7 @@ def test_networks_that_cannot_learn_so_are_refused(family: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"length": 0}, "length=0: give how many tokens a block has"),
+        ({"size": 0}, "size=0: give how many tokens a block has"),
         ({"floor": 0.9, "ceiling": 0.3}, r"floor=0\.9, ceiling=0\.3: times go from one to the other"),
         ({"ceiling": 1.5}, r"ceiling=1\.5"),
     ],

@@ -36,6 +36,7 @@ BOTTLENECK = {"model.start": "small-en", "adapt.method": "bottleneck"}
         ({**BOTTLENECK, "model.config": {"hidden_dropout_prob": 0.1}}, "and [model.config] makes something else"),
         ({**BOTTLENECK, "adapt.task": "t.tsv"}, "and adapt.task makes something else"),
         ({**BOTTLENECK, "objective.name": "electra"}, "and objective.name = 'electra' makes something else"),
+        ({**BOTTLENECK, "objective.name": "block_diffusion"}, "and objective.name = 'block_diffusion' makes something"),
         ({"schedule.ramp": 0.5}, "lets a step grow from one batch to run.accumulate of them, and that is 1"),
     ],
 )

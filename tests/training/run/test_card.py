@@ -103,6 +103,9 @@ def test_what_cannot_be_scored_says_so():
     assert "besag score" not in encoder
     assert head(encoder)["pipeline_tag"] == "feature-extraction"
     assert head(encoder)["tags"] == ["besag"]
+    blocks = card.text(recipe(objective=Objective("block_diffusion")), Facts(purpose="blocks"))
+    assert "a place sees its own block and those before it" in blocks
+    assert (head(blocks)["pipeline_tag"], head(blocks)["library_name"]) == ("text-generation", "besag")
 
 
 def test_a_law_that_was_not_used_is_not_described():

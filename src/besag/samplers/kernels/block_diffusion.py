@@ -1,6 +1,6 @@
 """Block diffusion (BD3-LM): one block after the other from the left, and within a block masked diffusion.
 
-    block of column c = ⌊c / length⌋;   b = the first block in which something is hidden
+    block of column c = ⌊c / size⌋;   b = the first block in which something is hidden
     x_i ~ p(x_i | what is shown of b, all blocks before it)     for the places i of b that are revealed in this step
 
 Which places of the block those are is one of three things:
@@ -52,14 +52,14 @@ class BlockDiffusion(Decoder):
     cite = ("arriola2025", "wu2025")
     aliases = ("bd3lm",)
 
-    length: Annotated[int | None, "tokens of a block; if none, those the network was trained with, or 16"] = None
+    size: Annotated[int | None, "tokens of a block; if none, those the network was trained with, or 16"] = None
     grid: Annotated[int | None, "steps of time that fill a block; if none, one place at a time"] = None
     least: Annotated[float | None, "reveal all places that are so sure, in place of times"] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.length is not None:
-            whole_number(self.length, "length", right="give how many tokens a block has, at least 1", most=MOST_PLACES)
+        if self.size is not None:
+            whole_number(self.size, "size", right="give how many tokens a block has, at least 1", most=MOST_PLACES)
         if self.grid is not None:
             checked_grid(self.grid, ENDLESS)
         if self.least is not None and not 0 <= self.least <= 1:
@@ -71,11 +71,11 @@ class BlockDiffusion(Decoder):
             )
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> State:
-        own = _own_length(engine)
-        if self.length is not None and own not in (None, self.length):
+        own = _own_size(engine)
+        if self.size is not None and own not in (None, self.size):
             raise BesagError(
-                f"length={self.length}: {engine.conditionals.name!r} was trained in blocks of {own} tokens, and sees "
-                "no others. Leave length out"
+                f"size={self.size}: {engine.conditionals.name!r} was trained in blocks of {own} tokens, and sees "
+                "no others. Leave size out"
             )
         state: State = super().init(engine, noise, canvas)
         return state
@@ -85,7 +85,7 @@ class BlockDiffusion(Decoder):
 
     def step(self, engine: Engine, noise: Noise, state: State) -> tuple[State, Info]:
         hides = hidden(state)  # (C, L)
-        block = torch.arange(hides.shape[1], device=hides.device) // (self.length or _own_length(engine) or USUAL)
+        block = torch.arange(hides.shape[1], device=hides.device) // (self.size or _own_size(engine) or USUAL)
         now = block[hides.int().argmax(1)].where(hides.any(1), -1)  # (C,) the block that each chain is at
         inside = hides & (block == now[:, None])
         shown = self._shown(engine, state, block > now[:, None])
@@ -123,7 +123,7 @@ class BlockDiffusion(Decoder):
         return inside & (turn == turn.amin(1, keepdim=True))
 
 
-def _own_length(engine: Engine) -> int | None:
+def _own_size(engine: Engine) -> int | None:
     """How many tokens a block has for the network, if it was trained in blocks."""
     blocks = getattr(engine.conditionals, "blocks", None)
     return None if blocks is None else int(blocks.length)

@@ -1,6 +1,6 @@
 """Block diffusion (BD3-LM): one block after the other, and within a block masked diffusion given the blocks before it.
 
-    −log p(x | n) ≤ Σ_b E_t (1/t) Σ_{i ∈ b masked} −log p(x_i | x_b at time t, x_<b)     column c is of b = ⌊c / length⌋
+    −log p(x | n) ≤ Σ_b E_t (1/t) Σ_{i ∈ b masked} −log p(x_i | x_b at time t, x_<b)     column c is of b = ⌊c / size⌋
 
 All blocks learn in one pass, from two copies of the text: each block as it is at a time of its own, and as it is.
 
@@ -16,7 +16,7 @@ and values are computed once.
 
 Times, masks, weights and SUBS are those of `mdlm`, for each block by itself. The usual way to hide is `counted`: in a
 block of few tokens the weight 1/t spreads far. The paper meets that by times between β and ω alone, which are `floor`
-and `ceiling` of `independent`. A number k of masks has the weight n/k, at most the length, and its mean is the bound.
+and `ceiling` of `independent`. A number k of masks has the weight n/k, at most the size, and its mean is the bound.
 """
 
 from __future__ import annotations
@@ -65,20 +65,20 @@ class BlockDiffusion(Objective):
         encoder: Encoder,
         *,
         seed: int = 0,
-        length: Annotated[int, "tokens of a block"] = 16,
+        size: Annotated[int, "tokens of a block"] = 16,
         hide: Annotated[Literal["counted", "independent"], "a number of tokens, or each by itself"] = "counted",
         floor: Annotated[float, "least time that is drawn, with hide = 'independent'"] = 1e-3,
         ceiling: Annotated[float, "greatest time that is drawn, with hide = 'independent'"] = 1.0,
         subs: Annotated[bool, "the mask is never an answer"] = True,
     ) -> None:
         super().__init__(encoder, seed=seed)
-        self.length = whole_number(length, "length", right=RIGHT)
+        self.size = whole_number(size, "size", right=RIGHT)
         if not 0 <= floor < ceiling <= 1:
             raise BesagError(f"floor={floor!r}, ceiling={ceiling!r}: times go from one to the other, within 0 and 1")
         self.hide, self.floor, self.ceiling, self.subs = hide, floor, ceiling, subs
         require_numbered_places(encoder, self.name)
         require_patterns(encoder, self.name)
-        setattr(encoder.model.config, BLOCK_KEY, length)
+        setattr(encoder.model.config, BLOCK_KEY, size)
 
     @property
     def purpose(self) -> str:
@@ -87,16 +87,16 @@ class BlockDiffusion(Objective):
     def forward(self, batch: Batch) -> Loss:
         hidden, weight = self.corrupt(batch.free, batch.layout, batch.draw)
         target = batch.ids[hidden]
-        losses, logits = answered(self.encoder, batch.ids, hidden, copied(batch.layout, self.length), subs=self.subs)
+        losses, logits = answered(self.encoder, batch.ids, hidden, copied(batch.layout, self.size), subs=self.subs)
         total = per_token((losses * weight[hidden]).sum(), batch)
         logs = {"masked_loss": losses.detach().sum() / max(len(target), 1)}
         return Loss(total, logs, predictions(self.encoder, target, losses, logits))
 
     def corrupt(self, free: Tensor, layout: Layout, draw: Tensor) -> tuple[Tensor, Tensor]:
         """(T,) which tokens are masked, (T,) the weight of each that is. Every block has a time of its own."""
-        blocks, first = blocked(layout, self.length)
+        blocks, first = blocked(layout, self.size)
         even = draws.spread(self.seed, Training.BLOCK_TIME, draw)[layout.row[first]]  # (B,)
-        shift = draws.uniform(self.seed, Training.BLOCK_SHIFT, layout.column[first] // self.length)
+        shift = draws.uniform(self.seed, Training.BLOCK_SHIFT, layout.column[first] // self.size)
         time = (even + shift) % 1  # for each number of a block evenly over consecutive texts
         noise = draws.uniform(self.seed, Training.BLOCK_HIDE, draw[layout.row], layout.column)  # (T,)
         if self.hide == "counted":
@@ -158,20 +158,20 @@ def nelbo(
     encoder: Encoder,
     ids: Tensor,
     layout: Layout,
-    length: int,
+    size: int,
     *,
     free: Tensor | None = None,
     samples: int = 16,
     seed: int = 0,
 ) -> Bound:
-    """The bound of these sequences (T,) in blocks of `length` tokens, with SUBS, by `samples` passes over them.
+    """The bound of these sequences (T,) in blocks of `size` tokens, with SUBS, by `samples` passes over them.
 
     As `mdlm.nelbo`, with one count and one subset a block. With blocks of one token every pass says the same: −log p.
     """
-    whole_number(length, "length", right=RIGHT)
+    whole_number(size, "size", right=RIGHT)
     free = text_of(encoder, ids) if free is None else free
-    blocks, first = blocked(layout, length)
-    copies = copied(layout, length)
+    blocks, first = blocked(layout, size)
+    copies = copied(layout, size)
 
     def once(sample: int) -> Tensor:
         time = draws.uniform(seed, Training.BLOCK_BOUND_TIME, first, sample)
