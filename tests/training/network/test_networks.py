@@ -44,5 +44,6 @@ def test_a_network_of_blocks_is_an_ordinary_one_to_go_on_from(tmp_path: Path) ->
     model.config.besag_block_length = 4
     model.save_pretrained(tmp_path)
     words.tokenizer.save_pretrained(tmp_path)
-    recipe = recipe_of({"data": {"train": ["a.txt"], "max_length": 16}, "model": {"start": str(tmp_path)}})
+    said = {"data": {"train": ["a.txt"], "max_length": 16}, "schedule": {"steps": 1}}
+    recipe = recipe_of({**said, "model": {"start": str(tmp_path)}})
     assert not hasattr(network(recipe, words).config, "besag_block_length")
