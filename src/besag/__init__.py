@@ -129,8 +129,8 @@ _HOMES = {
 }
 
 __all__ = [
-    "IDLE", "Answers", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Classifier", "Comparison", "Corpus",
-    "Corrections", "DependenceMap", "Edited", "Evaluation", "Explanation", "Fill", "Forbidden", "GivenTable",
+    "IDLE", "Answers", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Classifier", "Comparison",
+    "Corpus", "Corrections", "DependenceMap", "Edited", "Evaluation", "Explanation", "Fill", "Forbidden", "GivenTable",
     "HeadResult", "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "Marginals", "MaskingCollator",
     "Matching", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "PowerLaw", "Predicate", "Probe",
     "Prompt", "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Sweep", "Table",

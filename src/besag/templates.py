@@ -1,4 +1,4 @@
-"""A template, as "{premise} So {hypothesis} Yes or no? {target}.": columns of a row in braces, and one gap for an answer.
+"""A template, as "{premise} So {hypothesis} Is it? {target}.": columns of a row in braces, and a gap for an answer.
 
     columns(template)            which columns it wants
     around(template, row)        what stands before the gap, and after it

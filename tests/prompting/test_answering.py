@@ -1,4 +1,4 @@
-"""Answers on exact tables and tiny networks: what is hidden, what is shown, which law labels and written answers have."""
+"""Answers on exact tables and tiny networks: what is hidden and shown, which law labels and written answers have."""
 
 from __future__ import annotations
 
@@ -98,7 +98,8 @@ def test_a_kernel_fills_the_gap_given_the_prompt(table: Any) -> None:
 def test_sequential_prompting_sees_nothing_behind_the_gap_and_ends_at_the_stop(network: Any) -> None:
     rows = [{"t": "the cat"}, {"t": "the dogs"}, {"t": "on"}]
     one, other = (
-        besag.answer(network, rows, f"{{t}} [MASK]{after}", pick="argmax", tokens=4, stop="") for after in ("", " mat mat")
+        besag.answer(network, rows, f"{{t}} [MASK]{after}", pick="argmax", tokens=4, stop="")
+        for after in ("", " mat mat")
     )
     assert [row.answer for row in one] == [row.answer for row in other]
     text = "the cat [MASK] [MASK] [MASK] [MASK]"

@@ -1,6 +1,6 @@
 """A task as a text with a gap: what a masked model says there, and which words around the gap make it say it.
 
-    answering.py    a task asked of any masked model: by labels that are scored, or by what it writes; zero and few shots
+    answering.py    a task asked of a masked model: by labels that are scored, or by what it writes
     shots.py        solved examples before a prompt
     answers.py      what came of it
     template.py     a row, the trigger tokens and the gap as token ids

@@ -73,8 +73,7 @@ def answer(
         lm: a masked model, as it is or tuned on such lines (`data.pairs = "line"`).
         rows: of the task: the columns of the template, and the label where it is known.
         template: columns in braces, `[MASK]` or `{target}` where the answer stands.
-        labels: label → words that say it, of any number of tokens; or the labels, if they are such words themselves.
-            If not given, the answer is written freely.
+        labels: label → words that say it, of any number of tokens; or such words themselves. None: it writes freely.
         label: the column with the right answer; rows that have it are judged.
         examples: rows with their labels, to draw shots from.
         shots: how many solved examples stand before every row.
@@ -87,7 +86,7 @@ def answer(
         options: of the method or the kernel.
 
     Returns:
-        `Answers`: one for each row, and how many are right, beside chance and the most frequent answer.
+        `Answers`: one a row, and how many are right, beside chance and the most frequent answer.
 
     Examples:
         >>> rows = [{"text": "I love it.", "label": "good"}, {"text": "I hate it.", "label": "bad"}]
@@ -102,16 +101,16 @@ def answer(
     words = _words(labels)
     before = lead(template, drawn(examples, label, shots, seed), label, words, between) if shots else ""
     prompts = [_prompt(template, row, label, before) for row in rows]
+    how: Method | Kernel
     if words is not None:
-        how: Method | Kernel = method if isinstance(method, Method) else method_named(method, **options)
-        found = _chosen(lm, prompts, words, how)
+        how = score_with = method if isinstance(method, Method) else method_named(method, **options)
+        found = _chosen(lm, prompts, words, score_with)
     else:
-        how = kernel if isinstance(kernel, Kernel) else kernel_named(kernel, **options)
+        how = write_with = kernel if isinstance(kernel, Kernel) else kernel_named(kernel, **options)
         whole_number(tokens, "tokens", right="give how many masks stand at the gap, at least 1", most=MOST_LENGTH)
-        found = _written(lm, prompts, how, tokens, _stop(template) if stop is None else stop, seed)
-    return Answers(
-        tuple(found), tuple(words or ()), shots, how.label, lm.conditionals.name, dtype_name(lm.conditionals.dtype)
-    )
+        found = _written(lm, prompts, write_with, tokens, _stop(template) if stop is None else stop, seed)
+    asked = lm.conditionals
+    return Answers(tuple(found), tuple(words or ()), shots, how.label, asked.name, dtype_name(asked.dtype))
 
 
 def _prompt(template: str, row: Mapping[str, Any], label: str, lead: str) -> Question:

@@ -93,8 +93,7 @@ class Answers(Presented, OfRows[Answer]):
     def _grids(self) -> Sequence[Grid]:
         sure = [percent(row.shares[row.answer]) if row.log_probs else "" for row in self.rows[:SHOWN]]
         lines = [
-            Line([row.prompt, row.answer, share, row.right or ""])
-            for row, share in zip(self.rows, sure, strict=False)
+            Line([row.prompt, row.answer, share, row.right or ""]) for row, share in zip(self.rows, sure, strict=False)
         ]
         return [Grid(["prompt", "answer", "share", "right"], lines, left=(0, 1, 3))]
 

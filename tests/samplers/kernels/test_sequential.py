@@ -44,7 +44,7 @@ def test_it_draws_the_next_token_given_the_text_so_far_and_fresh_masks(fresh):
 
 
 def test_how_long_the_text_will_be_changes_nothing_that_is_written_before():
-    """The same noise, two lengths: the shorter is the beginning of the longer. So an answer can be cut where it ends."""
+    """The same noise, two lengths: the shorter is the beginning of the longer. So an answer can be cut."""
     law = Hashed(4)
     (short, told), (long, _) = (run(kernel("sequential"), law, blank(law, places, 200)) for places in (2, 5))
     assert torch.equal(short.ids, long.ids[:, :2])

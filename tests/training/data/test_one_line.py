@@ -97,7 +97,10 @@ def of_rows(folder: Path, **data: Any) -> Data:
     file = folder / "rows.jsonl"
     names = ("premise", "hypothesis", "label")
     file.write_text("".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in ROWS), encoding="utf-8")
-    said: dict[str, Any] = {"template": "{premise} and {hypothesis}? {target}.", "answers": {"0": "cat", "1": "dogs mat"}}
+    said: dict[str, Any] = {
+        "template": "{premise} and {hypothesis}? {target}.",
+        "answers": {"0": "cat", "1": "dogs mat"},
+    }
     return Data(train=(str(file),), field="label", pairs="line", held_out=0.0, **{**said, **data})
 
 
@@ -112,7 +115,7 @@ def test_a_template_of_several_columns_and_what_is_written_for_a_label(tmp_path:
     assert as_they_are[1] == "dogs and the {premise}? 1."
     with pytest.raises(BesagError, match=r"rows.jsonl, line 2: the target is '1', and data.answers has '0', 'one'"):
         list(one_line.documents(of_rows(tmp_path, answers={"0": "no", "one": "yes"})))
-    with pytest.raises(BesagError, match="hypotesis.*Did you mean 'hypothesis'"):
+    with pytest.raises(BesagError, match=r"hypotesis.*Did you mean 'hypothesis'"):
         list(one_line.documents(of_rows(tmp_path, template="{hypotesis} {target}")))
     one, other = (one_line.prepare(of_rows(tmp_path, answers=said), WORDS, tmp_path / "cache")
                   for said in ({"0": "cat", "1": "mat"}, {"0": "cat", "1": "dogs"}))  # fmt: skip

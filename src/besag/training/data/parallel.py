@@ -4,9 +4,10 @@
     data.train, data.source_field rows of TSV, CSV, JSON Lines or Parquet; the target stands in data.field
     data.train, data.template     the same, where several columns are the source
 
-`data.answers` says what is written for a target. Files that do not have the same number of lines are refused. A pair with an empty side is left out, and that is told.
-Everything is read on, one pair at a time. Held out are pairs by the hash of both sides, as documents are. Two caches
-hold the tokens: pair k is document k of both. Knows no batches and no masks.
+`data.answers` says what is written for a target. Files that do not have the same number of lines are refused. A pair
+with an empty side is left out, and that is told. Everything is read on, one pair at a time. Held out are pairs by the
+hash of both sides, as documents are. Two caches hold the tokens: pair k is document k of both. Knows no batches and no
+masks.
 """
 
 from __future__ import annotations
@@ -195,7 +196,8 @@ def _told(found: Iterable[Pair], quiet: bool = False) -> Iterator[Pair]:
         if bare:
             left_out, first = left_out + 1, first or bare[0].origin
         else:
-            yield Pair(*(side._replace(text=side.text.strip()) for side in pair[:2]), pair.columns)
+            source, target = (side._replace(text=side.text.strip()) for side in pair[:2])
+            yield pair._replace(source=source, target=target)
     if left_out and not quiet:
         warnings.warn(f"{left_out:,} pairs have an empty side and are left out; the first: {first}", stacklevel=2)
 

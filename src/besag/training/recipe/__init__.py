@@ -37,7 +37,7 @@ class Data:
     valid_target: tuple[str, ...] = ()  # beside `valid_source`
     source_field: str | None = None  # parallel text in the rows of `train` and `valid`: the source; `field`: the target
     pairs: Literal["beside", "line", "in-place"] = "beside"  # for a decoder; or without one: `template`; corrections
-    template: str = "{source} {target}"  # line: how a source, or columns, which stay shown, and the target make one text
+    template: str = "{source} {target}"  # line: how a source or columns, which stay shown, and the target are one text
     answers: dict[str, str] = dataclasses.field(default_factory=dict)  # line: what is written for a target: {0 = "no"}
     plain: float = 0.0  # line: share of lines that are learned as plain text, 30 % of all their tokens hidden
     spans: str | None = None  # field with [[start, end], …] in characters: entities or errors, for laws that want them

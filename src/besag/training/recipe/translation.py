@@ -131,7 +131,9 @@ def _check_line(recipe: Recipe) -> None:
         )
     if data.source and columns != ["source"]:
         other = next(name for name in columns if name != "source")
-        raise BesagError(f"data.template wants {{{other}}}, and pairs of two files have {{source}} and {{target}} alone")
+        raise BesagError(
+            f"data.template wants {{{other}}}, and pairs of two files have {{source}} and {{target}} alone"
+        )
     for label, answer in data.answers.items():
         if not isinstance(answer, str) or not answer.strip():
             raise BesagError(f"data.answers.{label} = {quoted(answer)}: give the text that is written for {label!r}")
