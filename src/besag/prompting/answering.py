@@ -101,16 +101,14 @@ def answer(
     words = _words(labels)
     before = lead(template, drawn(examples, label, shots, seed), label, words, between) if shots else ""
     prompts = [_prompt(template, row, label, before) for row in rows]
-    how: Method | Kernel
     if words is not None:
-        how = score_with = method if isinstance(method, Method) else method_named(method, **options)
-        found = _chosen(lm, prompts, words, score_with)
+        by = method if isinstance(method, Method) else method_named(method, **options)
+        found, how = _chosen(lm, prompts, words, by), by.label
     else:
-        how = write_with = kernel if isinstance(kernel, Kernel) else kernel_named(kernel, **options)
-        whole_number(tokens, "tokens", right="give how many masks stand at the gap, at least 1", most=MOST_LENGTH)
-        found = _written(lm, prompts, write_with, tokens, _stop(template) if stop is None else stop, seed)
+        who = kernel if isinstance(kernel, Kernel) else kernel_named(kernel, **options)
+        found, how = _written(lm, prompts, who, tokens, _stop(template) if stop is None else stop, seed), who.label
     asked = lm.conditionals
-    return Answers(tuple(found), tuple(words or ()), shots, how.label, asked.name, dtype_name(asked.dtype))
+    return Answers(tuple(found), tuple(words or ()), shots, how, asked.name, dtype_name(asked.dtype))
 
 
 def _prompt(template: str, row: Mapping[str, Any], label: str, lead: str) -> Question:
@@ -188,6 +186,7 @@ def _written(
     lm: LanguageModel, prompts: Sequence[Question], kernel: Kernel, tokens: int, stop: str, seed: int
 ) -> list[Answer]:
     """What a decoder fills in, rows of one shape together; noise belongs to a row by its number."""
+    whole_number(tokens, "tokens", right="give how many masks stand at the gap, at least 1", most=MOST_LENGTH)
     if not kernel.ends:
         raise BesagError(f"kernel={kernel.name!r} varies a text for ever: give one that fills masks, such as 'ordered'")
     gap = masks(lm.vocabulary, tokens)
