@@ -31,6 +31,7 @@ RUNS: list[tuple[str, dict[str, object], int | None]] = [  # kernel, options, st
     ("mask_predict", {"iterations": 7, "pick": "sample"}, None),
     ("refine", {"pick": "sample"}, None),
     ("semi_ar", {"window": 8}, None),
+    ("sequential", {}, None),
     ("gibbs", {}, 280),
     ("gibbs", {"top_k": 100}, 280),
     ("block_gibbs", {}, 140),

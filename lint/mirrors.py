@@ -16,6 +16,11 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("prompting/likelihood.py", "prompting/prompt.py", "prompting/template.py"),
     ),
     (
+        "prompting/test_answering.py",
+        "examples before a prompt and what came of asking, tested where they are asked",
+        ("prompting/answers.py", "prompting/shots.py"),
+    ),
+    (
         "translation/test_translating.py",
         "what came of translating and the way there, tested where they are made",
         ("translation/translated.py", "translation/tracing.py"),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from besag.language_model import LanguageModel
     from besag.load_model import load
     from besag.matching.matching import Matching
-    from besag.prompting import Prompt, autoprompt
+    from besag.prompting import Answers, Prompt, answer, autoprompt
     from besag.rescoring.rescore import rescore
     from besag.rescoring.result import Rescoring
     from besag.samplers.chain import Chain
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
 # what is public, and the file that holds it; the type checker reads the same from the imports above
 _HOMES = {
+    "Answers": "besag.prompting",
     "Augmentation": "besag.samplers.editing.augmented",
     "BesagError": "besag.errors",
     "BlockJoint": "besag.joints.block",
@@ -108,6 +109,7 @@ _HOMES = {
     "Translations": "besag.translation.translated",
     "Variants": "besag.variants.variants",
     "Word": "besag.constraints",
+    "answer": "besag.prompting",
     "autoprompt": "besag.prompting",
     "connect": "besag.service.client",
     "corpus": "besag.scores.corpora",
@@ -127,12 +129,12 @@ _HOMES = {
 }
 
 __all__ = [
-    "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Classifier", "Comparison", "Corpus",
-    "Corrections", "DependenceMap", "Edited", "Evaluation", "Explanation", "Fill", "Forbidden", "GivenTable",
+    "IDLE", "Answers", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Classifier", "Comparison",
+    "Corpus", "Corrections", "DependenceMap", "Edited", "Evaluation", "Explanation", "Fill", "Forbidden", "GivenTable",
     "HeadResult", "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "Marginals", "MaskingCollator",
     "Matching", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "PowerLaw", "Predicate", "Probe",
     "Prompt", "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Sweep", "Table",
-    "Tagger", "TrainingResult", "Translations", "Variants", "Word", "autoprompt", "connect", "corpus",
+    "Tagger", "TrainingResult", "Translations", "Variants", "Word", "answer", "autoprompt", "connect", "corpus",
     "distil_translations", "evaluate", "load", "load_head", "masking_statistics", "minimal_pairs", "overlap", "probe",
     "rescore", "sweep", "train", "train_head", "train_tokenizer",
 ]  # fmt: skip

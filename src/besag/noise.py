@@ -174,6 +174,8 @@ class Training(IntEnum):
     BATCH_TARGET = 98
     STREAM_ORDER = 99
     STREAM_TARGET = 100
+    LINE_PLAIN = 101  # which lines are learned as plain text
+    LINE_HIDE = 102
     # a labelled task beside an objective
     TASK_EXAMPLES = 112  # which of them stand beside a batch
     TASK_START = 113  # the head's first weights
@@ -189,6 +191,7 @@ class Prompting(IntEnum):
     """The search for a prompt: its seed."""
 
     ROWS = 0x524F5753  # "ROWS": those that a gradient is taken on, and those that candidates are tried on
+    SHOTS = 0x53484F54  # "SHOT": which examples stand before a prompt
 
 
 @unique

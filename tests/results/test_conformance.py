@@ -166,6 +166,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "a matching": lambda: lm().match([f"{BAD} b", "c c"], ["c", "b"]),
     "a probe": lambda: besag.probe([[0.0], [0.1], [1.0], [0.9]], [BAD, BAD, "b", "b"], folds=2),
     "a prompt": lambda: prompt(),
+    "answers": lambda: besag.answer(lm(), [{"x": BAD, "label": "b"}], "{x} [MASK] c", ["b", "c"]),
+    "answers that were written": lambda: besag.answer(lm(), [{"x": BAD}], "{x} [MASK]", tokens=2, kernel="ordered"),
     "a sweep": lambda: Sweep(Path("sweep"), ("masking.law",), RUNS, {}),
     "a sweep with a failed run": lambda: Sweep(Path("sweep"), ("masking.law",), RUNS, {BAD: "no text"}),
     "an overlap": lambda: overlap([(f"one two three four {BAD}", BAD)], [f"{BAD} one two three four", "two"]),

@@ -78,6 +78,7 @@ WAYS: dict[str, list[dict[str, Any]]] = {  # small ones, so that each does all t
         {"window": 2, "stride": 1, "inner": "random"},
         {"window": 4, "grid": 2},
     ],
+    "sequential": [{"fresh": 1}, {"fresh": 3}, {"pick": "argmax"}],
     "speculative": [{}, {"ahead": 2}, {"ahead": 1}, {"pick": "argmax"}],
     "spindle": [{"grid": 6, "counts": (9, 3, 1)}],
     "threshold": [{"least": 0.5}, {"least": 0.9, "pick": "argmax"}],
@@ -95,7 +96,7 @@ STEPS, CHAINS = 6, 6
 
 def law_for(name: str, way: dict[str, Any], seed: int) -> Conditionals:
     """A joint, or conditionals of none; one that answers shown places, or short windows, where that is asked."""
-    if name == "semi_ar" and way["window"] < 4:
+    if name == "sequential" or (name == "semi_ar" and way["window"] < 4):
         return Hashed(3)
     if (name == "refine" and not way.get("hide")) or seed % 2:
         return Incompatible(3, 4, seed)

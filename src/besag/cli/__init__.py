@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 import besag
+from besag.cli.answer import answer
 from besag.cli.augment import augment
 from besag.cli.autoprompt import autoprompt
 from besag.cli.bulk import bulk
@@ -81,6 +82,7 @@ for command in (
     score,
     marginals,
     choose,
+    answer,
     autoprompt,
     fill,
     sample,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from besag.cli import options as o
+from besag.cli.answer import label_words, task_rows
 from besag.cli.exits import guarded
 from besag.cli.groups import ModelOptions, OutputOptions, RunOptions, grouped
-from besag.errors import BesagError, quoted
-from besag.files.rows import read
 from besag.results.tables import shown
 
 _ROWS = "Rows of the task: JSON Lines, TSV, CSV or Parquet, with the template's columns and the label."
@@ -54,8 +52,8 @@ def autoprompt(
 
     besag autoprompt capitals.jsonl --template "{sub_label} [T] [T] [MASK]." --column obj_label --answer others.jsonl
     """
-    labels = dict(map(_label, label)) if label else None
-    found, asked = _read(rows), None if answer is None else _read(answer)
+    labels = dict(map(label_words, label)) if label else None
+    found, asked = task_rows(rows), None if answer is None else task_rows(answer)
     out = output.open()
 
     import besag
@@ -76,20 +74,3 @@ def autoprompt(
         print(shown(str(prompt)))
     out.close()
     return 0
-
-
-def _label(said: str) -> tuple[str, Sequence[str]]:
-    name, equals, words = said.partition("=")
-    found = [word.strip() for word in words.split(",") if word.strip()]
-    if not equals or not name.strip() or not found:
-        raise BesagError(f"--label {quoted(said)}: write a label and its words, such as positive=good,great")
-    return name.strip(), found
-
-
-def _read(path: str) -> list[Mapping[str, Any]]:
-    found = []
-    for row in read(path):
-        if not isinstance(row.values, Mapping):
-            raise BesagError(f"{row.where} has no columns: give JSON Lines, TSV, CSV or Parquet")
-        found.append(row.values)
-    return found

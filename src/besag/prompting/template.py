@@ -1,7 +1,8 @@
 """A template, as "{text} [T] [T] [T] [MASK].": columns in braces, trigger tokens, the gap that the model fills.
 
 A row is tokenised once, with the mask token at every trigger and at the gap, and the triggers' own tokens are put in
-afterwards: so a trigger is always one token, whatever stands beside it. Knows texts and ids, no model.
+afterwards: so a trigger is always one token, whatever stands beside it. Knows texts and ids, no model; columns and gap
+are those of every template (`besag.templates`).
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from besag.arrays import Ints
-from besag.errors import BesagError, nearest, quoted
+from besag.errors import BesagError, quoted
 from besag.places.tokens import token_ids
+from besag.templates import GAP, filled, with_gap
 from besag.vocabulary import Encoded, Vocabulary
 
-TRIGGER, GAP = "[T]", "[MASK]"
+TRIGGER = "[T]"
 SLOTS = re.compile(r"\[T\]|\[MASK\]")
-FIELDS = re.compile(r"\{(\w+)\}")
 
 
 class Asked(NamedTuple):
@@ -32,6 +33,7 @@ class Asked(NamedTuple):
 
 class Template:
     def __init__(self, text: str, vocabulary: Vocabulary) -> None:
+        text = with_gap(text)
         slots = SLOTS.findall(text)
         if slots.count(GAP) != 1:
             raise BesagError(f"template={quoted(text)}: write {GAP} once, where the label stands")
@@ -40,7 +42,6 @@ class Template:
         self.text, self.vocabulary = text, vocabulary
         self.triggers = len(slots) - 1
         self.gap = slots.index(GAP)  # how many triggers stand before it
-        self.fields = FIELDS.findall(text)
 
     def asked(self, row: Mapping[str, Any]) -> Asked:
         """A row's ids, and where its slots stand."""
@@ -52,14 +53,7 @@ class Template:
 
     def encoded(self, row: Mapping[str, Any]) -> Encoded:
         mask = str(self.vocabulary.mask_token)
-        return self.vocabulary.encode(
-            [FIELDS.sub(lambda found: self._value(row, found[1]), SLOTS.sub(mask, self.text))]
-        )[0]
-
-    def _value(self, row: Mapping[str, Any], field: str) -> str:
-        if field not in row:
-            raise BesagError(f"the template wants {{{field}}}, and a row has {', '.join(row)}.{nearest(field, row)}")
-        return str(row[field])
+        return self.vocabulary.encode([filled(SLOTS.sub(mask, self.text), row)])[0]
 
     def words(self, row: Mapping[str, Any], words: Sequence[str]) -> Ints:
         """(n,) the tokens of words of one token each, as they stand in the gap."""

@@ -17,6 +17,7 @@ from besag.samplers.kernels import (  # noqa: F401 (they register themselves)
     refine,
     remask,
     semi_ar,
+    sequential,
     speculative,
     spindle,
     tempering,

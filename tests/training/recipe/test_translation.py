@@ -69,3 +69,38 @@ AVERAGES = [({"average": 3}, "keep as many"), ({"average": 2, "ema": 0.9}, "two 
 def test_averages_that_cannot_be(run: dict[str, Any], words: str) -> None:
     with pytest.raises(BesagError, match=words):
         of_table(changed(run=run), "here")
+
+
+LINE: dict[str, Any] = {
+    "train": ["a.tsv"], "pairs": "line", "field": "label", "template": "{premise} So {hypothesis} {target}.",
+}  # fmt: skip
+
+
+def on_a_line(masking: dict[str, Any] | None = None, objective: str = "mlm", **data: Any) -> dict[str, Any]:
+    table = {"data": {**LINE, **data}, "schedule": {"steps": 1}, "objective": {"name": objective}}
+    return {**table, "masking": {"rate": 1.0, **(masking or {})}}
+
+
+def test_columns_in_a_template_are_pairs() -> None:
+    assert is_parallel(of_table(on_a_line(), "here").data)
+    assert of_table(on_a_line(answers={"0": "yes"}, plain=0.2), "here").data.plain == 0.2
+    assert is_parallel(of_table(on_a_line(template="{source} {x} {target}", source_field="text"), "here").data)
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (on_a_line(template="{premise} and no gap"), "must hold {source} or a column, and {target} once"),
+        (on_a_line(template="{target} alone"), "must hold {source} or a column"),
+        (on_a_line(template="{source} {target}"), "needs pairs: .* columns of theirs"),
+        (on_a_line(train=[], source=["a"], target=["b"]), "wants {premise}, and pairs of two files"),
+        (on_a_line(answers={"0": ""}), "data.answers.0 = ''"),
+        (on_a_line(answers={"0": 3}), "data.answers.0 = 3: give the text"),
+        (on_a_line({"rate": 0.5}, plain=0.1), "data.plain = 0.1 .* masking.rate = 1"),
+        (on_a_line(objective="mdlm", plain=0.1), "data.plain = 0.1 .* an objective that hides"),
+        ({"data": {"train": ["a.txt"], "answers": {"0": "no"}}, "schedule": {"steps": 1}}, "set data.pairs = 'line'"),
+    ],
+)
+def test_lines_that_make_no_sense(table: dict[str, Any], words: str) -> None:
+    with pytest.raises(BesagError, match=words):
+        of_table(table, "here")

@@ -2,10 +2,12 @@
 
     data.source, data.target      files; line k of the one is the source of line k of the other
     data.train, data.source_field rows of TSV, CSV, JSON Lines or Parquet; the target stands in data.field
+    data.train, data.template     the same, where several columns are the source
 
-Files that do not have the same number of lines are refused. A pair with an empty side is left out, and that is told.
-Everything is read on, one pair at a time. Held out are pairs by the hash of both sides, as documents are. Two caches
-hold the tokens: pair k is document k of both. Knows no batches and no masks.
+`data.answers` says what is written for a target. Files that do not have the same number of lines are refused. A pair
+with an empty side is left out, and that is told. Everything is read on, one pair at a time. Held out are pairs by the
+hash of both sides, as documents are. Two caches hold the tokens: pair k is document k of both. Knows no batches and no
+masks.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from besag import templates
 from besag.arrays import Bools
-from besag.errors import BesagError, quoted
+from besag.errors import BesagError, nearest, quoted
 from besag.files import lines
 from besag.files.columns import text
 from besag.files.rows import NoRows, read
@@ -27,6 +30,7 @@ from besag.training.data import sources
 from besag.training.data.cache import Cache, prepared
 from besag.training.data.sources import Document, NoDocuments, Which
 from besag.training.recipe import Data
+from besag.training.recipe.translation import in_rows
 from besag.vocabulary import Vocabulary
 
 SIDES = ("source", "target")
@@ -35,6 +39,7 @@ SIDES = ("source", "target")
 class Pair(NamedTuple):
     source: Document
     target: Document
+    columns: Mapping[str, str] = {}  # what the source is made of, by its names in a template; nobody writes to it
 
 
 class Parallel(NamedTuple):
@@ -83,7 +88,8 @@ def fingerprint(data: Data, which: Which = "train") -> dict[str, Any]:
     """What the pairs are read from, so that a change is seen."""
     stands = [[name, Path(name).stat().st_size, Path(name).stat().st_mtime_ns] for name in names(data, which)]
     held = None if data.valid or data.valid_source else [which, data.held_out]
-    return {"files": stands, "fields": [data.source_field, data.field], "held_out": held}
+    line = {"template": data.template, "answers": dict(data.answers)} if data.pairs == "line" else {}
+    return {"files": stands, "fields": [data.source_field, data.field], "held_out": held, **line}
 
 
 def prepare(
@@ -116,25 +122,54 @@ def prepare(
 
 def _read(data: Data, which: Which) -> Iterator[Pair]:
     one, other = (data.source, data.target) if which == "train" else (data.valid_source, data.valid_target)
-    if data.source_field is None:
+    if not in_rows(data):
         left, right = sources.files(one), sources.files(other)
         if len(left) != len(right):
             raise BesagError(f"{len(left)} files of sources and {len(right)} of targets: each needs its partner.")
         for two in zip(left, right, strict=True):
-            yield from _beside(*two)
+            for pair in _beside(*two):
+                yield pair._replace(target=_answered(data, pair.target))
         return
+    named = _columns(data)
     for name in sources.files(data.train if which == "train" else data.valid):
         try:
-            for row in read(name, only=[data.source_field, data.field]):
+            for row in read(name, only=[*named.values(), data.field]):
                 if not isinstance(row.values, Mapping):
                     raise BesagError(
-                        f"{row.where}: a plain text has no field {data.source_field!r}; pairs stand in TSV, CSV, JSON "
-                        "Lines or Parquet, or in two files (data.source, data.target)"
+                        f"{row.where}: a plain text has no field {next(iter(named.values()))!r}; pairs stand in TSV, "
+                        "CSV, JSON Lines or Parquet, or in two files (data.source, data.target)"
                     )
-                sides = [text(row.values, field, row.where) for field in (data.source_field, data.field)]
-                yield Pair(*(Document(side, None, row.where) for side in sides))
+                yield _pair(data, named, row.values, row.where)
         except NoRows:  # an empty shard is no reason to stop
             continue
+
+
+def _columns(data: Data) -> dict[str, str]:
+    """The columns that a source is made of, by their names in a template."""
+    names = templates.columns(data.template) if data.pairs == "line" else ["source"]
+    return {name: (data.source_field or name) if name == "source" else name for name in names}
+
+
+def _pair(data: Data, named: Mapping[str, str], row: Mapping[str, object], where: str) -> Pair:
+    plain = {name: str(cell) for name, cell in row.items() if isinstance(cell, int | float)}  # labels are numbers, too
+    row = {**row, **plain} if data.pairs == "line" else row
+    cells = {name: text(row, column, where).strip() for name, column in named.items()}
+    target = Document(text(row, data.field, where), None, where)
+    source = " ".join(cells.values()) if all(cells.values()) else ""  # with a column empty the pair is left out
+    return Pair(Document(source, None, where), _answered(data, target), cells)
+
+
+def _answered(data: Data, target: Document) -> Document:
+    """What is written for a target."""
+    label = target.text.strip()
+    if not data.answers or not label:
+        return target
+    if label not in data.answers:
+        known = ", ".join(map(repr, data.answers))
+        raise BesagError(
+            f"{target.origin}: the target is {label!r}, and data.answers has {known}.{nearest(label, data.answers)}"
+        )
+    return target._replace(text=data.answers[label])
 
 
 def _beside(source: str, target: str) -> Iterator[Pair]:
@@ -154,14 +189,15 @@ def _told(found: Iterable[Pair], quiet: bool = False) -> Iterator[Pair]:
     """The pairs with text on both sides; what is left out is told at the end."""
     left_out, first = 0, ""
     for pair in found:
-        for side in pair:
+        for side in pair[:2]:
             if "\n" in side.text.strip():
                 raise BesagError(f"{side.origin}: {quoted(side.text)} has several lines; a side of a pair is one.")
-        bare = [side for side in pair if not side.text.strip()]
+        bare = [side for side in pair[:2] if not side.text.strip()]
         if bare:
             left_out, first = left_out + 1, first or bare[0].origin
         else:
-            yield Pair(*(side._replace(text=side.text.strip()) for side in pair))
+            source, target = (side._replace(text=side.text.strip()) for side in pair[:2])
+            yield pair._replace(source=source, target=target)
     if left_out and not quiet:
         warnings.warn(f"{left_out:,} pairs have an empty side and are left out; the first: {first}", stacklevel=2)
 

@@ -8,6 +8,7 @@ folder, so `read` and `to_toml(recipe, beside=folder)` undo each other.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -18,6 +19,7 @@ from besag.errors import BesagError, quoted
 from besag.training.recipe import checks as recipe_checks
 from besag.training.recipe import text as recipe_text
 from besag.training.recipe import values as recipe_values
+from besag.training.recipe.translation import in_rows
 
 # of a new network, where model.config does not say: six million weights, which a laptop trains
 SIZES = {"hidden_size": 256, "num_hidden_layers": 6, "num_attention_heads": 4, "intermediate_size": 512}
@@ -35,7 +37,9 @@ class Data:
     valid_target: tuple[str, ...] = ()  # beside `valid_source`
     source_field: str | None = None  # parallel text in the rows of `train` and `valid`: the source; `field`: the target
     pairs: Literal["beside", "line", "in-place"] = "beside"  # for a decoder; or without one: `template`; corrections
-    template: str = "{source} {target}"  # line: how a source, which stays shown, and its target make one text
+    template: str = "{source} {target}"  # line: how a source or columns, which stay shown, and the target are one text
+    answers: dict[str, str] = dataclasses.field(default_factory=dict)  # line: what is written for a target: {0 = "no"}
+    plain: float = 0.0  # line: share of lines that are learned as plain text, 30 % of all their tokens hidden
     spans: str | None = None  # field with [[start, end], …] in characters: entities or errors, for laws that want them
     tags: str | None = None  # field with [[start, end, tag], …] in characters: parts of speech, for the law `content`
     dataset: str | None = None  # a name for `datasets.load_dataset`, with `split`
@@ -200,7 +204,7 @@ class Recipe:
 
 def is_parallel(data: Data) -> bool:
     """Is the text pairs of a source and its target?"""
-    return bool(data.source or data.target or data.source_field is not None)
+    return bool(data.source or data.target or in_rows(data))
 
 
 def is_apart(adapt: Adapt) -> bool:

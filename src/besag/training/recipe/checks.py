@@ -29,7 +29,7 @@ EVERY, FROM_ZERO = Bounds(1, 10**9), Bounds(0, 10**9)
 # Where a number must lie. Beyond the upper ends nothing could be run: what is larger is a slip of the pen, and would
 # be found out by a machine that runs out of memory, or never ends.
 BOUNDS = {
-    "data.held_out": BELOW_ONE, "data.densest": FACTOR, "data.max_length": Bounds(4, 2**20),
+    "data.held_out": BELOW_ONE, "data.plain": BELOW_ONE, "data.densest": FACTOR, "data.max_length": Bounds(4, 2**20),
     "data.batch_tokens": Bounds(4, 2**28), "tokenizer.size": Bounds(16, 2**22), "model.subtokens": Bounds(0, 16),
     "masking.rate": SOME_SHARE, "masking.end_rate": SHARE, "masking.hold": BELOW_ONE, "masking.mask": SHARE,
     "masking.random": SHARE, "masking.keep": SHARE, "masking.predict": SOME_SHARE, "masking.copies": Bounds(1, 1000),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from besag import templates
 from besag.errors import BesagError, quoted
 
 if TYPE_CHECKING:
@@ -17,10 +18,12 @@ KEYS = ("source", "target", "valid_source", "valid_target", "source_field")
 
 def check(recipe: Recipe) -> None:
     pairs, decoder, read_as = _said(recipe.data), recipe.model.decoder, recipe.data.pairs
+    if read_as != "line" and (recipe.data.answers or recipe.data.plain):
+        raise BesagError("data.answers and data.plain are of pairs on one line: set data.pairs = 'line'")
     if not pairs and read_as != "beside":
         raise BesagError(
             f"data.pairs = {read_as!r} needs pairs: name files in data.source and data.target, or a data.source_field "
-            "of the rows in data.train"
+            "of the rows in data.train, or in data.template = '{text} It was {target}.' columns of theirs"
         )
     if decoder != "none" and read_as != "beside":
         raise BesagError(f"data.pairs = {read_as!r} is of a network without a decoder: set model.decoder = 'none'")
@@ -52,14 +55,21 @@ def check(recipe: Recipe) -> None:
         )
 
 
+def in_rows(data: Data) -> bool:
+    """Do pairs stand in the rows of data.train: a column for the source, or several that a template names?"""
+    own = data.pairs == "line" and not data.source and templates.columns(data.template) != ["source"]
+    return data.source_field is not None or own
+
+
 def _said(data: Data) -> str:
     """The key by which text is parallel; empty where it is not."""
-    return next((f"data.{key} = {quoted(getattr(data, key))}" for key in KEYS if getattr(data, key)), "")
+    named = next((f"data.{key} = {quoted(getattr(data, key))}" for key in KEYS if getattr(data, key)), "")
+    return named or (f"data.template = {quoted(data.template)}" if in_rows(data) else "")
 
 
 def _check_pairs(data: Data) -> None:
     named = any(getattr(data, key) for key in KEYS[:-1])
-    if data.source_field is not None:
+    if in_rows(data):
         if named:
             raise BesagError("data.source_field is of rows in data.train, data.source of files: give one of the two")
         return
@@ -95,13 +105,7 @@ def _check_alone(recipe: Recipe) -> None:
     """Of pairs without a decoder."""
     data, masking, objective = recipe.data, recipe.masking, recipe.objective.name
     if data.pairs == "line":
-        if data.template.count("{target}") != 1 or "{source}" not in data.template:
-            raise BesagError(
-                f"data.template = {quoted(data.template)} must hold {{source}}, and {{target}} once: "
-                "'{source} It was {target}.'"
-            )
-        if masking.law == "error_aware":
-            raise BesagError("masking.law = 'error_aware' spares errors: set data.pairs = 'in-place'")
+        _check_line(recipe)
         return
     if objective != "mlm":
         raise BesagError(
@@ -115,6 +119,31 @@ def _check_alone(recipe: Recipe) -> None:
         )
     if data.lengths == "unpadded":
         raise BesagError("data.lengths = 'unpadded' does not go with data.pairs = 'in-place': leave it out")
+
+
+def _check_line(recipe: Recipe) -> None:
+    data, masking = recipe.data, recipe.masking
+    columns = templates.columns(data.template)
+    if data.template.count(templates.TARGET) != 1 or not columns:
+        raise BesagError(
+            f"data.template = {quoted(data.template)} must hold {{source}} or a column, and {{target}} once: "
+            "'{source} It was {target}.'"
+        )
+    if data.source and columns != ["source"]:
+        other = next(name for name in columns if name != "source")
+        raise BesagError(
+            f"data.template wants {{{other}}}, and pairs of two files have {{source}} and {{target}} alone"
+        )
+    for label, answer in data.answers.items():
+        if not isinstance(answer, str) or not answer.strip():
+            raise BesagError(f"data.answers.{label} = {quoted(answer)}: give the text that is written for {label!r}")
+    if masking.law == "error_aware":
+        raise BesagError("masking.law = 'error_aware' spares errors: set data.pairs = 'in-place'")
+    if data.plain and not (_kind(recipe).masks and masking.rate == 1 and masking.rate_law == "constant"):
+        raise BesagError(
+            f"data.plain = {data.plain:g} hides a share of its own of some lines, which needs an objective that hides "
+            "nothing by itself, and masking.rate = 1 for the answers of the others"
+        )
 
 
 def _kind(recipe: Recipe) -> Any:

@@ -248,8 +248,9 @@ def _batches(
         return streamed, clock
     if recipe.data.pairs == "line":
         lines = one_line.batches(
-            data.train, recipe.data, vocabulary, masking, clock, seed=run.seed, unpadded=unpadded, static=static
-        )
+            data.train, recipe.data, vocabulary, masking, clock, seed=run.seed, unpadded=unpadded, static=static,
+            plain=recipe.data.plain,
+        )  # fmt: skip
         return lines, clock
     special = Template(vocabulary).size
     plan = BatchPlan(data.train, recipe.data, special=special, seed=run.seed, unpadded=unpadded, copies=copies)
