@@ -169,6 +169,12 @@ class Training(IntEnum):
     BATCH_TARGET = 98
     STREAM_ORDER = 99
     STREAM_TARGET = 100
+    CONTEXT_WALK = 101  # in which order documents that belong together stand
+    CONTEXT_KIND = 102  # what the second of two pieces is
+    CONTEXT_PARTNER = 103  # which document it is of
+    CONTEXT_PIECE = 104  # which piece of it
+    FIELD = 105  # is a field of a header hidden?
+    RELATION_START = 106  # the first weights of the head that tells how pieces belong together
     # a labelled task beside an objective
     TASK_EXAMPLES = 112  # which of them stand beside a batch
     TASK_START = 113  # the head's first weights

@@ -22,9 +22,10 @@ from besag.conditionals import loading
 from besag.errors import BesagError
 from besag.hardware import choose_dtype
 from besag.masks.law import MaskLaw
-from besag.training.data import in_place, one_line, parallel, sources
+from besag.training.data import context_batches, in_place, one_line, parallel, sources
 from besag.training.data.batch_plan import BatchPlan
 from besag.training.data.cache import Cache
+from besag.training.data.contexts import Contexts
 from besag.training.data.loader import BatchDataset, Clock, StreamBatches, Template, indices, make_loader
 from besag.training.data.pair_batches import PairBatches, PairPlan
 from besag.training.data.parallel import Parallel
@@ -59,6 +60,7 @@ class Built:
     train: Cache | None  # the corpus, tokenised; None where it is a stream
     valid: Cache | None  # held-out text; None where nothing is held out
     valid_pairs: Parallel | None = None  # the same with its sources, where text is parallel
+    valid_contexts: Contexts | None = None  # the same with headers and what belongs together, where there is any
 
     @property
     def model(self) -> Any:
@@ -143,7 +145,7 @@ def build(
     batches, clock = _batches(recipe, vocabulary, data, masking, ranks, unpadded=unpadded, static=static)
     return Built(
         recipe, device, precision, vocabulary, encoder, objective, masking, batches, clock, data.train, data.valid,
-        data.valid_pairs,
+        data.valid_pairs, data.valid_contexts,
     )  # fmt: skip
 
 
@@ -217,8 +219,7 @@ def _train_tokenizer(recipe: Recipe, folder: Path, resume: bool) -> None:
                 f"{str(folder)!r} is there already and not of this run: name it in tokenizer.path, or choose another "
                 "run.output"
             )
-    plain = (document.text for document in sources.documents(recipe.data, "train"))
-    texts = parallel.texts(recipe.data) if pairs else plain
+    texts = (parallel if pairs else sources).texts(recipe.data)
     learnt = train_tokenizer(texts, **how)
     note.unlink(missing_ok=True)  # what is half replaced is nobody's
     save_whole(learnt, folder, {MADE_FROM: made_from})
@@ -251,6 +252,12 @@ def _batches(
             data.train, recipe.data, vocabulary, masking, clock, seed=run.seed, unpadded=unpadded, static=static
         )
         return lines, clock
+    if data.contexts is not None:
+        joined = context_batches.batches(
+            data.contexts, recipe.data, vocabulary, masking, clock, seed=run.seed, unpadded=unpadded, copies=copies,
+            static=static,
+        )  # fmt: skip
+        return joined, clock
     special = Template(vocabulary).size
     plan = BatchPlan(data.train, recipe.data, special=special, seed=run.seed, unpadded=unpadded, copies=copies)
     return BatchDataset(plan, vocabulary, masking, clock, seed=run.seed, static=static), clock
@@ -293,6 +300,10 @@ def _objective(recipe: Recipe, vocabulary: Vocabulary, encoder: Encoder, data: T
 
         special = Template(vocabulary).size
         objective = Translation(objective, special=special, weight=recipe.objective.length)
+    if recipe.data.context == "pairs" and len(recipe.data.partners) > 1 and recipe.objective.relation:
+        from besag.training.objectives.relation import RelationMixture
+
+        objective = RelationMixture(objective, weight=recipe.objective.relation, seed=recipe.run.seed)
     if recipe.adapt.task is not None:
         from besag.training.objectives.task import Examples, TaskMixture
 
