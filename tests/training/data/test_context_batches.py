@@ -1,4 +1,4 @@
-"""What stands in a passage: headers, partners and separators, token by token; what is hidden of it, and what is seen."""
+"""What stands in a passage: headers, partners and separators, token by token; what is hidden of it and what is seen."""
 
 from __future__ import annotations
 
@@ -271,8 +271,9 @@ def test_held_out_passages_stand_in_contexts_too(tmp_path: Path) -> None:
     passages = held_out(batches.plan.contexts, batches.plan.data, WORDS, 1000, seed=0)
     found = [WORDS.tokenizer.decode(passages.ids[passages.row == row]) for row in range(len(passages.draw))]
     assert {frozenset(inside(text)) for text in found} == {frozenset(inside(text)) for text in texts(batches)}
-    few = held_out(batches.plan.contexts, batches.plan.data, WORDS, 1, seed=0)
-    assert len(few.draw) == 1
+    for tokens in (0, 1):
+        few = held_out(batches.plan.contexts, batches.plan.data, WORDS, tokens, seed=0)
+        assert len(few.draw) == tokens
 
 
 def test_a_piece_begins_a_word_wherever_it_is_cut(tmp_path: Path) -> None:

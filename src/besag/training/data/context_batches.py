@@ -228,7 +228,9 @@ class ContextPlan(BatchPlan):
         """(N,) tokens, marks and fields of these passages, one after the other, and how long each is (R,)."""
         text, headers, pieces = self.contexts.text, self.contexts.headers, joined.pieces
         between = np.zeros(len(self.separator), text.marks.dtype)
-        tokens, marks, fields, length = [], [], [], []
+        nothing = np.zeros(0, np.int64)
+        tokens, marks, fields = [nothing.astype(text.tokens.dtype)], [nothing.astype(text.marks.dtype)], [nothing]
+        length: list[int] = []
 
         def add(ids: np.ndarray, mark: np.ndarray, field: np.ndarray) -> int:
             tokens.append(ids)
@@ -250,7 +252,8 @@ class ContextPlan(BatchPlan):
                 mark = _begun(text.marks[start : start + run], text.marks.dtype)
                 size += add(text.tokens[start : start + run], mark, np.zeros(run, np.int64))
             length.append(size)
-        return np.concatenate(tokens), np.concatenate(marks), np.concatenate(fields).astype(np.int64), np.array(length)
+        size_of = np.array(length, np.int64)
+        return np.concatenate(tokens), np.concatenate(marks), np.concatenate(fields).astype(np.int64), size_of
 
 
 class ContextBatches(BatchDataset):

@@ -209,7 +209,9 @@ def _train_tokenizer(recipe: Recipe, folder: Path, resume: bool) -> None:
     how = {name: value for name, value in asdict(recipe.tokenizer).items() if name != "path"}
     how["max_length"] = recipe.data.max_length
     pairs = is_parallel(recipe.data)
-    made_from = json.dumps({**how, "sources": (parallel if pairs else sources).fingerprint(recipe.data)}, indent=1)
+    read = {"sources": (parallel if pairs else sources).fingerprint(recipe.data)}
+    read |= {} if recipe.data.header is None else {"header": recipe.data.header}
+    made_from = json.dumps({**how, **read}, indent=1)
     note = folder / MADE_FROM
     if folder.exists():
         if note.is_file() and (resume or note.read_bytes() == made_from.encode()):
