@@ -172,23 +172,21 @@ class ContextPlan(BatchPlan):
         count = len(pieces.start)
         partner = np.full((len(KINDS), count), -1)  # (3, Q) the second piece of each kind, −1 where there is none
         follows = np.append(pieces.document[1:] == pieces.document[:-1], False)
-        makers = {
-            CONTIGUOUS: lambda: np.where(follows, np.arange(count) + 1, -1),
-            RANDOM: lambda: self._random(pieces, number),
-            LINKED: lambda: self._linked(pieces, number),
-        }
-        for kind, make in makers.items():
-            if KINDS[kind] in self.data.partners:
-                partner[kind] = make()
+        if KINDS[CONTIGUOUS] in self.data.partners:
+            partner[CONTIGUOUS] = np.where(follows, np.arange(count) + 1, -1)
+        if KINDS[RANDOM] in self.data.partners:
+            partner[RANDOM] = self._random(pieces, number)
+        if KINDS[LINKED] in self.data.partners:
+            partner[LINKED] = self._linked(pieces, number)
         drawn = self._drawn(Training.CONTEXT_KIND, number, count)
         there = (partner >= 0).sum(0)  # (Q,) kinds to choose from
         nth = np.cumsum(partner >= 0, axis=0) - 1
         chosen = (partner >= 0) & (nth == (drawn * there).astype(np.int64))
-        kind = np.where(there > 0, chosen.argmax(0), -1)
-        second = np.where(there > 0, partner[kind, np.arange(count)], -1)
+        which = np.where(there > 0, chosen.argmax(0), -1)
+        second = np.where(there > 0, partner[which, np.arange(count)], -1)
         both = np.stack([np.arange(count), second], 1).ravel()
         first = np.append(0, np.cumsum(1 + (second >= 0)))
-        return Joined(Pieces(*(part[both[both >= 0]] for part in pieces)), first, kind)
+        return Joined(Pieces(*(part[both[both >= 0]] for part in pieces)), first, which)
 
     def _linked(self, pieces: Pieces, number: int) -> Ints:
         related, count = self.contexts.related, len(pieces.start)
@@ -215,7 +213,10 @@ class ContextPlan(BatchPlan):
 
     def _any_piece(self, pieces: Pieces, document: Ints, drawn: Floats) -> Ints:
         """(Q,) a piece of each of these documents; −1 where there is no document."""
-        low, high = (np.searchsorted(pieces.document, document, side=side) for side in ("left", "right"))  # type: ignore[call-overload]
+        low, high = (
+            np.searchsorted(pieces.document, document),
+            np.searchsorted(pieces.document, document, side="right"),
+        )
         found: Ints = np.where(document < 0, -1, low + (drawn * (high - low)).astype(np.int64))
         return found
 

@@ -90,7 +90,7 @@ def by_group(groups: Iterable[str | None]) -> Related:
     code = np.array(numbers, np.int64)
     other = np.argsort(code, kind="stable")
     ordered = code[other]
-    low, high = (np.searchsorted(ordered, code, side=side) for side in ("left", "right"))  # type: ignore[call-overload]
+    low, high = np.searchsorted(ordered, code), np.searchsorted(ordered, code, side="right")
     own = np.empty(len(code), np.int64)
     own[other] = np.arange(len(code))
     return Related(low, high, other, own, np.arange(len(code) + 1, dtype=np.float64))
@@ -108,7 +108,9 @@ def by_links(documents: Iterable[Document]) -> Related:
                 f"{document.origin}: another document is called {beside.name!r}, too: names are of one each"
             )
         named.append(beside.links)
-    count, lost, pairs = len(named), [], set()
+    count = len(named)
+    lost: list[str] = []
+    pairs: set[tuple[int, int]] = set()
     for one, links in enumerate(named):
         for name in links:
             other = number.get(name)
@@ -120,7 +122,8 @@ def by_links(documents: Iterable[Document]) -> Related:
         said = f"{len(lost):,} of {sum(map(len, named)):,} links name no document that is there, the first {lost[0]!r}"
         warnings.warn(f"{said}: they are passed over", stacklevel=2)
     edges = np.array(sorted(pairs), np.int64).reshape(-1, 2)
-    low, high = (np.searchsorted(edges[:, 0], np.arange(count), side=side) for side in ("left", "right"))  # type: ignore[call-overload]
+    every = np.arange(count)
+    low, high = np.searchsorted(edges[:, 0], every), np.searchsorted(edges[:, 0], every, side="right")
     degree = np.maximum(high - low, 1)
     weight = 1.0 / degree[edges[:, 1]]
     return Related(low, high, edges[:, 1].copy(), np.full(count, -1), np.append(0.0, np.cumsum(weight)))

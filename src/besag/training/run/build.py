@@ -209,7 +209,7 @@ def _train_tokenizer(recipe: Recipe, folder: Path, resume: bool) -> None:
     how = {name: value for name, value in asdict(recipe.tokenizer).items() if name != "path"}
     how["max_length"] = recipe.data.max_length
     pairs = is_parallel(recipe.data)
-    read = {"sources": (parallel if pairs else sources).fingerprint(recipe.data)}
+    read: dict[str, Any] = {"sources": (parallel if pairs else sources).fingerprint(recipe.data)}
     read |= {} if recipe.data.header is None else {"header": recipe.data.header}
     made_from = json.dumps({**how, **read}, indent=1)
     note = folder / MADE_FROM
