@@ -1,11 +1,15 @@
-"""Small real runs of what papers say, on captions of Multi30k: figures in docs/training/ and docs/generation/.
+"""Small real runs of what papers say: figures in docs/training/ and docs/generation/.
 
     python benchmarks/field.py ramp runs/field --data MULTI30K         # Cramming's steps that grow, and full ones
     python benchmarks/field.py blocks runs/field --data MULTI30K       # block diffusion by the size of a block
     python benchmarks/field.py kept runs/field --data MULTI30K         # … and tokens a second, blocks kept and run anew
+    python benchmarks/field.py links runs/field [--data CORPUS]        # news beside news of the year, or of any
+    python benchmarks/field.py times runs/field                        # years hidden as text is, or more often
     python benchmarks/field.py speculative                             # passes one after the other, embedded model
 
-A run of the first takes less than a minute of one core: it shows that a thing works, not what it is worth at size.
+`ramp`, `blocks` and `kept` read captions of Multi30k; `links` and `times` make their text, and with --data the first
+also reads paragraphs of a corpus (valid.txt.xz). A run takes minutes of one core at most: it shows that a thing works,
+not what it is worth at size.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+SHOWN = ("heldout_loss", "pseudo_perplexity")
 SMALL = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128}
 
 
@@ -35,7 +40,7 @@ def trained(
     }
     begun = time.monotonic()
     result = besag.train(recipe, changes, output=folder, quiet=True)
-    told = {name: round(result.metrics[name], 4) for name in ("heldout_loss", "pseudo_perplexity")}
+    told = {name: round(result.metrics[name], 4) for name in SHOWN if name in result.metrics}
     told = {"run": folder.name, "steps": result.step, **told, "seconds": round(time.monotonic() - begun)}
     print(json.dumps(told), flush=True)
     return result
@@ -128,6 +133,181 @@ def told_of_kept(about: dict[str, Any], lm: Any, tokens: int, chains: int) -> No
     print(json.dumps(told), flush=True)
 
 
+# ---- documents that belong together, and fields that are text
+
+
+def paragraphs(source: Path, target: Path, documents: int, words: int = 30) -> None:
+    """The paragraphs of the first documents with several, as rows that know their document."""
+    import lzma
+
+    written, paragraph, number = 0, [], 0
+    with lzma.open(source, "rt", encoding="utf-8") as lines, open(target, "w", encoding="utf-8") as rows:
+        for line in lines:
+            if line.strip():
+                paragraph.append(line.strip())
+                continue
+            own = [text for text in paragraph if len(text.split()) >= words]
+            if len(own) > 1:
+                for text in own:
+                    rows.write(json.dumps({"text": text, "document": f"d{number}"}) + "\n")
+                written += 1
+            paragraph, number = [], number + 1
+            if written == documents:
+                return
+
+
+def losses(model: Any, words: Any, inputs: Any, ids: Any, row: Any, asked: Any) -> Any:
+    """(M,) −log p of the tokens asked (T,) bool, of ragged sequences."""
+    import numpy as np
+    import torch
+
+    from besag.training.network.batch import Layout
+    from besag.training.network.encoder import Encoder
+
+    encoder = Encoder(
+        model.eval(), mask_id=words.mask_id, pad_id=words.pad_id, special_ids=words.special_ids, ragged=False
+    )
+    found = []
+    for low in range(0, int(row[-1]) + 1, 25):
+        part = (row >= low) & (row < low + 25)
+        layout = Layout.of_lengths(torch.from_numpy(np.bincount(row[part] - low)))
+        with torch.no_grad():
+            at = torch.from_numpy(np.flatnonzero(asked[part]))
+            states = encoder.states(torch.from_numpy(inputs[part]), layout)[at]
+            found.append(encoder.losses(states, torch.from_numpy(ids[part])[at]).numpy())
+    return np.concatenate(found)
+
+
+def beside(lm: Any, valid: Path, folder: Path, passages: int, **said: Any) -> dict[str, Any]:
+    """Masked loss of the same hidden tokens of pieces: alone, beside a random piece, beside one they belong with."""
+    import numpy as np
+
+    from besag import masks
+    from besag.training.data import cache, context_batches, contexts
+    from besag.training.data.batch_plan import Planned
+    from besag.training.recipe import Data
+
+    words, found = lm.vocabulary, {}
+    masking = masks.Masking(masks.law("uniform"), masks.rate_named("constant", 0.15), masks.Replacement(words.mask_id))
+    for kind in ("linked", "random"):
+        data = Data(train=(str(valid),), held_out=0.0, unit="documents", context="pairs", partners=(kind,), **said)
+        text = cache.prepare(data, words, folder)
+        plan = context_batches.ContextPlan(contexts.prepare(data, words, folder, text), data, words, seed=0)
+        chosen = np.linspace(0, len(plan.joined(0).first) - 2, passages).astype(np.int64)  # the same first pieces
+        made = plan.passages(Planned(chosen, chosen, np.arange(passages)), 0)
+        ends = np.cumsum(made.ids == plan.separator[0]) - (made.ids == plan.separator[0])
+        first = ends == ends[np.searchsorted(made.row, made.row)]  # up to its separator
+        hidden = masking(made._replace(free=made.free & first), 0.0, 0)
+        shown = {kind: np.ones(len(first), bool), **({"alone": first} if kind == "random" else {})}
+        for name, kept in shown.items():
+            sides = (hidden.inputs, made.ids, made.row, hidden.asked)
+            found[name] = losses(lm.model, words, *(side[kept] for side in sides))
+    gain = found["random"] - found["linked"]  # of the same tokens
+    told = {name: round(float(part.mean()), 3) for name, part in found.items()}
+    told |= {"gain": round(float(gain.mean()), 3), "se": round(float(gain.std() / len(gain) ** 0.5), 3)}
+    return {**told, "tokens": len(gain)}
+
+
+# for made text, which has few words
+MADE = {"tokenizer.size": 500, "masking.rate": 0.3, "model.family": "bert", "optimizer.lr": 5e-3}
+THINGS = ("telegraph", "carriage", "gaslight", "tram", "radio", "airship", "cinema", "jet", "television", "computer",
+          "satellite", "modem", "mobile", "website", "tablet")  # fmt: skip
+FIRST, YEARS = 1860, 150
+
+
+def chronicle(path: Path, count: int, seed: int, form: str = "The {}, the {} and the {}.") -> None:
+    """Made text: things have their time, each talked about for some thirty years around its own."""
+    import numpy as np
+
+    draws = np.random.default_rng(seed)
+    centre = FIRST + (np.arange(len(THINGS)) + 0.5) * YEARS / len(THINGS)
+    with open(path, "w", encoding="utf-8") as rows:
+        for _ in range(count):
+            year = int(FIRST + draws.integers(YEARS))
+            weight = np.exp(-0.5 * ((year - centre) / 12) ** 2) + 0.01
+            text = form.format(*draws.choice(THINGS, 3, p=weight / weight.sum()))
+            rows.write(json.dumps({"text": text, "year": year}) + "\n")
+
+
+def links(folder: Path, data: Path | None) -> None:
+    """A network that read news of one year side by side; and the embedded model as it is, beside paragraphs."""
+    import besag
+
+    train, valid = folder / "news.jsonl", folder / "news-valid.jsonl"
+    chronicle(train, 6000, 0, "The {}.")
+    chronicle(valid, 1500, 1, "The {}.")
+    changes = {"data.group": "year", "data.context": "pairs", "data.partners": ["linked"], **MADE}
+    result = trained(str(train), str(valid), folder / "links", changes, {"steps": 300})
+    lm = besag.load(result.model, progress=False)
+    print(json.dumps(beside(lm, valid, folder / "cache", 1500, max_length=64, group="year")), flush=True)
+    if data is not None:
+        paragraphs(data / "valid.txt.xz", folder / "heldout.jsonl", 150)
+        lm = besag.load(progress=False)
+        told = beside(lm, folder / "heldout.jsonl", folder / "cache", 100, max_length=128, group="document")
+        print(json.dumps({"embedded model, paragraphs": "as it is", **told}), flush=True)
+
+
+def times(folder: Path) -> None:
+    """Years hidden at the rate of the text, 0.3, or each whole with chance 0.5 (time masking)."""
+    import numpy as np
+
+    import besag
+
+    train, valid = folder / "chronicle.jsonl", folder / "chronicle-valid.jsonl"
+    chronicle(train, 6000, 0)
+    chronicle(valid, 500, 1)
+    rows = [json.loads(line) for line in valid.read_text().splitlines()]
+    for hide in ({}, {"year": 0.5}):
+        changes = {"data.header": "{year}:", "data.hide": hide, **MADE}
+        name = "times-hidden" if hide else "times-as-text"
+        result = trained(str(train), str(valid), folder / name, changes, {"steps": 400})
+        lm = besag.load(result.model, progress=False)
+        told: dict[str, float] = {}
+        for kind in ("right", "wrong", "hidden"):  # what the year says of the text: the first thing is asked
+            years = [rows[number - (kind == "wrong")]["year"] for number in range(len(rows))]
+            said = [
+                (f"{year}: {row['text']}", row["text"].split()[1].strip(","))
+                for year, row in zip(years, rows, strict=True)
+            ]
+            told[kind] = float(np.mean([_of_thing(lm, *one, hide_year=kind == "hidden") for one in said]))
+        dated = np.array([_decades_off(lm, row["year"], row["text"]) for row in rows])  # what the text says of the year
+        told |= {"decade_right": float((dated == 0).mean()), "within_one": float((dated <= 1).mean())}
+        print(json.dumps({"run": name, **{kind: round(value, 3) for kind, value in told.items()}}), flush=True)
+
+
+def _of_thing(lm: Any, text: str, thing: str, hide_year: bool) -> float:
+    """−log p of the first token of a thing, the year before the text shown or not."""
+    import numpy as np
+
+    [encoded] = lm.vocabulary.encode([text])
+    asked = np.zeros(len(encoded.ids), bool)
+    begin = text.index(thing)
+    asked[np.flatnonzero((encoded.offsets[:, 1] > begin) & ~encoded.special)[0]] = True
+    hidden = asked | (hide_year & (encoded.offsets[:, 1] <= 4) & ~encoded.special)
+    inputs = np.where(hidden, lm.vocabulary.mask_id, encoded.ids)
+    row = np.zeros(len(encoded.ids), np.int64)
+    return float(losses(lm.model, lm.vocabulary, inputs, encoded.ids, row, asked)[0])
+
+
+def _decades_off(lm: Any, year: int, text: str) -> int:
+    """How many decades the likeliest is away from the right one, by its three digits one after the other."""
+    import numpy as np
+
+    decades = [FIRST + 10 * number for number in range(YEARS // 10)]
+    encoded = lm.vocabulary.encode([f"{decade}: {text}" for decade in decades])
+    row = np.repeat(np.arange(len(decades)), [len(one.ids) for one in encoded])
+    ids, end, special = (
+        np.concatenate([part(one) for one in encoded])
+        for part in (lambda one: one.ids, lambda one: one.offsets[:, 1], lambda one: one.special)
+    )
+    inputs, total = np.where((end <= 4) & ~special, lm.vocabulary.mask_id, ids), np.zeros(len(decades))
+    for digit in (1, 2, 3):
+        asked = (end == digit) & ~special
+        total += losses(lm.model, lm.vocabulary, inputs, ids, row, asked)
+        inputs = np.where(asked, ids, inputs)  # the next one is asked with this one in sight
+    return abs(int(total.argmin()) - (year - FIRST) // 10)
+
+
 def speculative() -> None:
     """Mean passes one after the other of a filling, over 50 chains; `ordered` has as many as there are places."""
     import numpy as np
@@ -146,7 +326,7 @@ def speculative() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["ramp", "blocks", "kept", "speculative"])
+    parser.add_argument("what", choices=["ramp", "blocks", "kept", "links", "times", "speculative"])
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--data", type=Path)
     chosen = parser.parse_args()
@@ -154,7 +334,12 @@ def main() -> None:
         speculative()
         return
     chosen.folder.mkdir(parents=True, exist_ok=True)
-    {"ramp": ramp, "blocks": blocks, "kept": kept}[chosen.what](chosen.folder, chosen.data)
+    if chosen.what in ("ramp", "blocks", "kept") and chosen.data is None:
+        parser.error(f"{chosen.what} needs --data, a folder with train.en and val.en")
+    if chosen.what == "times":
+        times(chosen.folder)
+    else:
+        {"ramp": ramp, "blocks": blocks, "kept": kept, "links": links}[chosen.what](chosen.folder, chosen.data)
 
 
 if __name__ == "__main__":

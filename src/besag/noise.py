@@ -174,8 +174,14 @@ class Training(IntEnum):
     BATCH_TARGET = 98
     STREAM_ORDER = 99
     STREAM_TARGET = 100
-    LINE_PLAIN = 101  # which lines are learned as plain text
-    LINE_HIDE = 102
+    CONTEXT_WALK = 101  # in which order documents that belong together stand
+    CONTEXT_KIND = 102  # what the second of two pieces is
+    CONTEXT_PARTNER = 103  # which document it is of
+    CONTEXT_PIECE = 104  # which piece of it
+    FIELD = 105  # is a field of a header hidden?
+    RELATION_START = 106  # the first weights of the head that tells how pieces belong together
+    LINE_PLAIN = 107  # which lines are learned as plain text
+    LINE_HIDE = 108
     # a labelled task beside an objective
     TASK_EXAMPLES = 112  # which of them stand beside a batch
     TASK_START = 113  # the head's first weights

@@ -78,7 +78,9 @@ def evaluation_of(built: Any) -> Any:
         return TranslationMonitor(built)
     if is_parallel(built.recipe.data):
         return PairMonitor(built)
-    return Monitor(built.recipe, built.vocabulary, built.valid, purpose=built.objective.purpose)
+    return Monitor(
+        built.recipe, built.vocabulary, built.valid, contexts=built.valid_contexts, purpose=built.objective.purpose
+    )
 
 
 def _command(recipe: object, changes: Changes) -> str:

@@ -51,7 +51,7 @@ def drawn(draw) -> Passages:
 def alone(passages: Passages, number: int) -> Passages:
     """One of the passages, with nothing beside it."""
     at = passages.row == number
-    ids, _, free, word, span, draw, tag = passages
+    ids, _, free, word, span, draw, tag, _ = passages
     own = tag[at] if len(tag) else tag
     return Passages(ids[at], np.zeros(at.sum(), int), free[at], word[at], span[at], draw[[number]], own)
 

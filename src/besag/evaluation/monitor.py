@@ -46,6 +46,8 @@ from besag.places.reading import read, text_places
 from besag.reductions import Target
 from besag.training.data import cuts, sources
 from besag.training.data.assembly import Template
+from besag.training.data.context_batches import held_out
+from besag.training.data.contexts import Contexts
 from besag.training.data.sources import Document
 from besag.training.data.tokens import tokenise
 from besag.training.network import attention
@@ -86,7 +88,8 @@ class Question(NamedTuple):
 class Monitor:
     """Made before a run, called during it: `monitor(network, step)` is a number for each name.
 
-    `valid` is the held-out text, tokenised or as texts; without any (None) only minimal pairs are looked at. `tokens`
+    `valid` is the held-out text, tokenised or as texts; without any (None) only minimal pairs are looked at. `contexts`
+    is the same with what stands beside it in training, for the held-out loss; sentences are asked alone. `tokens`
     is how many of its tokens the held-out loss runs over. A network that only encodes (`purpose`, of its objective) is
     asked nothing: what it answers at hidden places means nothing.
     """
@@ -97,12 +100,13 @@ class Monitor:
         vocabulary: Vocabulary,
         valid: Tokenised | Sequence[str] | None = None,
         *,
+        contexts: Contexts | None = None,
         purpose: str = "score",
         tokens: int | None = None,
         progress: bool | None = False,
     ) -> None:
         self.recipe, self.vocabulary, self.progress = recipe, vocabulary, progress
-        self.template = Template(vocabulary)
+        self.template, self.contexts = Template(vocabulary), contexts
         self.room = recipe.data.max_length - self.template.size
         self.pairs = self._minimal_pairs()
         self.passages: list[Question] = []
@@ -216,11 +220,14 @@ class Monitor:
 
     def _passages(self, held: Tokenised, tokens: int) -> list[Question]:
         """Passages cut as in training, with the same places hidden at every visit."""
-        start, length = self._cut(held)
-        order = np.argsort(noise.uniform(SEED, Monitoring.PASSAGES, np.arange(len(start))), kind="stable")
-        before = np.cumsum(length[order]) - length[order]
-        order = order[before < tokens]
-        passages = self.template.passages(held.tokens, held.marks, start[order], length[order], np.arange(len(order)))
+        if self.contexts is not None:
+            passages = held_out(self.contexts, self.recipe.data, self.vocabulary, tokens, SEED)
+        else:
+            start, length = self._cut(held)
+            order = np.argsort(noise.uniform(SEED, Monitoring.PASSAGES, np.arange(len(start))), kind="stable")
+            before = np.cumsum(length[order]) - length[order]
+            kept = order[before < tokens]
+            passages = self.template.passages(held.tokens, held.marks, start[kept], length[kept], np.arange(len(kept)))
         assert self.vocabulary.mask_id is not None
         rate = masks.rate_named("constant", self.recipe.evaluation.rate, None, 0.0)
         ordinary = masks.ordinary_ids(self.vocabulary.size, self.vocabulary.special_ids)
@@ -228,7 +235,7 @@ class Monitor:
             masks.law("uniform"), rate, masks.Replacement(self.vocabulary.mask_id, ordinary=ordinary)
         )
         corrupted = masking(passages, 0.0, SEED)
-        bounds = np.searchsorted(passages.row, np.arange(len(order) + 1))
+        bounds = np.searchsorted(passages.row, np.arange(len(passages.draw) + 1))
         questions = []
         for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             place = np.flatnonzero(corrupted.asked[first:last])

@@ -79,6 +79,9 @@ class Masking:
                 f"{count} copies with a rate of up to {most:g} would hide {count * most:g} of each passage: they hide "
                 "disjoint shares, so copies × rate can be at most 1"
             )
+        whole = passages
+        if len(whole.always):  # hidden beside what the law hides of the rest
+            passages = whole._replace(free=whole.free & ~whole.always)
         hidden = self.law.choose(passages, rate, progress, seed)
         spent = hidden
         for turn in range(1, int(copy.max(initial=0)) + 1):
@@ -88,4 +91,4 @@ class Masking:
             now = self.law.choose(rest, np.minimum(share, 1.0), progress, seed + (turn << _COPY))
             hidden = np.where((copy == turn)[passages.row], now, hidden)
             spent = spent | now
-        return hidden
+        return hidden | (whole.always & (copy == 0)[whole.row]) if len(whole.always) else hidden

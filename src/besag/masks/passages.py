@@ -13,6 +13,7 @@ import numpy as np
 from besag.arrays import Bools, Ints
 
 NO_TAGS: Ints = np.zeros(0, np.int64)
+NONE: Bools = np.zeros(0, np.bool_)
 
 
 class Passages(NamedTuple):
@@ -23,13 +24,13 @@ class Passages(NamedTuple):
     span: Ints  # (T,) number, within its passage, of the given span (an entity, an error) it stands in; −1 in none
     draw: Ints  # (R,) the counter of each passage's noise: another draw, other masks, whatever stands beside it
     tag: Ints = NO_TAGS  # (T,) number of the tag given with the text (a part of speech in context), −1: none; or (0,)
+    always: Bools = NONE  # (T,) free tokens that are hidden whatever the law says: a field whose turn it is; or (0,)
 
     def first(self, count: int) -> Passages:
         """The first so many passages."""
         keep = self.row < count
-        of_tokens = {name: part[keep] for name, part in self._asdict().items() if name not in ("draw", "tag")}
-        tag = self.tag[keep] if len(self.tag) else self.tag
-        return Passages(**of_tokens, draw=self.draw[:count], tag=tag)
+        of_tokens = {name: part[keep] for name, part in self._asdict().items() if name != "draw" and len(part)}
+        return self._replace(**of_tokens, draw=self.draw[:count])
 
     @property
     def sizes(self) -> Ints:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,10 @@ from tests.training import a_run
 
 from besag import models
 from besag.errors import BesagError
+from besag.train_model import evaluation_of
 from besag.training.data.loader import StreamBatches
 from besag.training.network import networks
+from besag.training.objectives.relation import RelationMixture
 from besag.training.run import train
 from besag.training.run.build import build
 from besag.training.run.checkpoint import Checkpoints
@@ -184,6 +187,28 @@ def test_a_stream_needs_no_cache_and_statistics_need_one(tmp_path: Path) -> None
     assert len(first_batch(made).ids) > 100
     with pytest.raises(BesagError, match=r"data\.stream = true"):
         built(tmp_path / "other", {"data": {"stream": True}, "masking": {"law": "frequency"}})
+
+
+def test_contexts_are_built_of_rows_that_say_them(tmp_path: Path) -> None:
+    """A tokenizer that knows headers, batches of pairs, the relation beside the loss, and held-out text made alike."""
+    rows = [
+        {"text": f"The {a_run.WORDS[number % 7]} sees the cat.", "day": number, "id": number, "links": [number ^ 1]}
+        for number in range(40)
+    ]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = {"train": [str(file)], "valid": [str(file)], "header": "day {day}:", "links": "links", "context": "pairs"}
+    made = built(tmp_path / "out", {"data": data, "evaluation": {"sentences": 5}})
+    assert isinstance(made.objective, RelationMixture)
+    batch = first_batch(made)
+    text = made.vocabulary.tokenizer.decode(batch.ids[batch.layout.row == 0])
+    assert text.count("day") == 2
+    assert torch.isfinite(made.objective(batch).total)
+    monitor = evaluation_of(made)
+    shown = made.vocabulary.tokenizer.decode(monitor.passages[0].ids[0].tolist())
+    assert shown.count("[SEP]") == 2
+    plain = built(tmp_path / "out", {"data": {**data, "partners": ["linked"]}})
+    assert not isinstance(plain.objective, RelationMixture)  # of one kind there is nothing to tell
 
 
 def test_pure_bfloat16_rounds_weights_and_nothing_else(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ class Parts(NamedTuple):
     progress: float
     source: Passages | None = None  # the texts that the passages translate, row by row
     shown: Ints | None = None  # (T,) what stands there where nothing is hidden, if not the passages themselves
+    relation: Ints | None = None  # (R,) how two pieces in a passage belong together, −1: no word of it
 
 
 class Template:
@@ -158,7 +159,13 @@ class Maker:
             parts.step,
             parts.progress,
             torch.from_numpy(tag.astype(np.int64)) if len(tag) else None,
+            None if parts.relation is None else self._relation(parts.relation, len(length)),
         )
+
+    def _relation(self, of_passages: Ints, rows: int) -> torch.Tensor:  # (rows,)
+        """How pieces belong together in every copy; nothing is said of rows of padding."""
+        every = np.tile(of_passages, self.copies)
+        return torch.from_numpy(np.append(every, np.full(rows - len(every), -1)).astype(np.int64))
 
     def _tiles(self, length: Ints) -> np.ndarray:  # (G + 1,) int32
         tiles = cut(length)

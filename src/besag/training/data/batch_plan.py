@@ -105,6 +105,10 @@ class BatchPlan:
         inside = int(self.epoch(number).tokens[within]) if within else 0
         return (before.tokens + inside) * self.copies
 
+    def epoch_of(self, index: int) -> int:
+        """The number of the epoch that batch `index` is in."""
+        return self._locate(index)[0]
+
     def where(self, index: int) -> float:
         """How far batch `index` is, in epochs."""
         number, within, _ = self._locate(index)
@@ -180,7 +184,7 @@ class BatchPlan:
         if unit == "sentences":
             return self._pieces[:-1], np.diff(self._pieces)
         drawn = scattered(self.seed, Training.BATCH_TARGET, number, len(self._pieces) - 1)
-        return cuts.segments(self._pieces, documents, cuts.targets(drawn, self.data.max_length, self.special))
+        return cuts.segments(self._pieces, documents, cuts.targets(drawn, self.room + self.special, self.special))
 
     def _row_limit(self, length: Ints) -> int:
         """A quarter more than fit on average: a bound that is hardly ever met, so that shapes can be static."""

@@ -19,7 +19,7 @@ from besag.errors import BesagError
 from besag.masks import Masking
 from besag.masks.passages import Passages
 from besag.training.data.assembly import Maker, Parts, Template
-from besag.training.data.batch_plan import BatchPlan
+from besag.training.data.batch_plan import BatchPlan, Planned
 from besag.training.data.children import begun_deaf, turn_deaf
 from besag.training.data.clock import Clock, indices
 from besag.training.data.stream import StreamBatches
@@ -67,11 +67,15 @@ class BatchDataset(Dataset[Batch | Parts]):
     def clean(self, index: int) -> Passages:
         """The passages of a batch, nothing hidden."""
         cache = self.plan.cache
-        start, length, draw = self.plan.batch(index)
-        if self.maker.tiled:
-            order = best_order(length + self.maker.template.size)
-            start, length, draw = start[order], length[order], draw[order]
-        return self.maker.template.passages(cache.tokens, cache.marks, start, length, draw)
+        return self.maker.template.passages(cache.tokens, cache.marks, *self.planned(index))
+
+    def planned(self, index: int) -> Planned:
+        """What the plan says, in the order that fills tiles best, where there are any."""
+        planned = self.plan.batch(index)
+        if not self.maker.tiled:
+            return planned
+        order = best_order(planned.length + self.maker.template.size)
+        return Planned(*(part[order] for part in planned))
 
     def mask(self, parts: Parts | Batch) -> Batch:
         return parts if isinstance(parts, Batch) else self.maker.mask(parts)

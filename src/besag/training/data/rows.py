@@ -1,7 +1,8 @@
 """Documents out of rows with named fields: those of a file (`besag.files`), and names of `datasets`.
 
 A row's text stands in one field, and the spans that were given for it (entities, errors; parts of speech, with their
-tags) may stand in others; each may be nested, as in `meta.spans`. What is wrong with a row is told with its file and
+tags) may stand in others; each may be nested, as in `meta.spans`. Other fields are a header to it, or say which
+documents it belongs with. What is wrong with a row is told with its file and
 line. Knows no tokenizer.
 """
 
@@ -14,6 +15,17 @@ from besag.errors import BesagError, quoted, require
 from besag.files.columns import has, text, value
 from besag.files.rows import Row
 from besag.training.recipe import Data
+from besag.training.recipe.contexts import header_fields, header_parts
+
+
+class Beside(NamedTuple):
+    """Of one document: the header before it, and what it belongs with."""
+
+    header: str = ""  # one line
+    fields: tuple[tuple[int, int, str], ...] = ()  # where in the header the fields stand, in order
+    name: str | None = None
+    links: tuple[str, ...] = ()  # names of others
+    group: str | None = None
 
 
 class Document(NamedTuple):
@@ -21,6 +33,7 @@ class Document(NamedTuple):
     spans: list[tuple[int, int]] | None  # given spans (entities, errors), in characters, in order; None: none given
     origin: str  # for messages: "corpus/a.txt, line 17"
     tags: list[tuple[int, int, str]] | None = None  # given tags, from where to where each, in order; None: none given
+    beside: Beside | None = None  # what else the row says; None: nothing was asked for
 
 
 def from_rows(rows: Iterable[Row], data: Data) -> Iterator[Document]:
@@ -53,7 +66,53 @@ def document(row: Mapping[str, Any], origin: str, data: Data) -> Iterator[Docume
             None if spans is None else _spans(spans, found, origin),
             origin,
             None if tags is None else _tags(tags, found, origin),
+            _beside(row, origin, data) if wanted(data) else None,
         )
+
+
+def wanted(data: Data) -> list[str]:
+    """The fields that are read besides a text: those of its header, its group, its links and its name."""
+    return [
+        *header_fields(data.header or ""),
+        *filter(None, [data.group, data.links, data.name if data.links is not None else None]),
+    ]
+
+
+def _beside(row: Mapping[str, Any], origin: str, data: Data) -> Beside:
+    line, fields = "", []
+    for name, literal in header_parts(data.header or ""):
+        said = literal if name is None else _one_line(row, name, origin)
+        if name is not None and said:
+            fields.append((len(line), len(line) + len(said), name))
+        line += said
+    if data.header is not None and not fields:
+        raise BesagError(
+            f"{origin}: data.header = {quoted(data.header)} finds nothing to write, its fields are empty: fill one of "
+            "them, or leave the row out"
+        )
+    return Beside(
+        line,
+        tuple(fields),
+        None if data.links is None else _one_line(row, data.name, origin) or None,
+        () if data.links is None else _names(value(row, data.links, origin), data.links, origin),
+        None if data.group is None else _one_line(row, data.group, origin) or None,
+    )
+
+
+def _one_line(row: Mapping[str, Any], name: str, origin: str) -> str:
+    """A field as text without line breaks; empty where there is nothing."""
+    found = value(row, name, origin)
+    if found is not None and not (isinstance(found, str | int | float) and not isinstance(found, bool)):
+        raise BesagError(f"{origin}: {name!r} is {quoted(found)}, not a text or a number")
+    return " ".join(("" if found is None else str(found)).split())
+
+
+def _names(given: Any, field: str, origin: str) -> tuple[str, ...]:
+    listed = given.split() if isinstance(given, str) else _listed(given)
+    if not isinstance(listed, list | tuple) or not all(type(name) in (str, int) for name in listed):
+        right = '["a7", "b2"]'
+        raise BesagError(f"{origin}: {field!r} must be a list of names such as {right}, not {quoted(given)}")
+    return tuple(str(name) for name in listed)
 
 
 def _listed(given: Any) -> Any:

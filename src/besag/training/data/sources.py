@@ -7,8 +7,9 @@ than `LONGEST` characters goes on as another, from its next line on. So a file o
 whatever stands in it. Knows no tokenizer.
 
 Where no held-out text is named, a document is held out if the hash of its text says so: the same documents in every
-run, on every machine, whatever stands around them, and two copies of one text always on the same side. Of a small
-corpus at least one document is held out, unless all are the same.
+run, on every machine, whatever stands around them, and two copies of one text always on the same side. Of documents in
+groups the hash of the group's name decides, so that it stays whole. Of a small corpus at least one document is held
+out, unless all are the same.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from besag.files import lines
 from besag.files.lines import Line
 from besag.files.rows import NoRows, format_of, read
 from besag.training.data.rows import Document as Document
-from besag.training.data.rows import from_dataset, from_rows
+from besag.training.data.rows import from_dataset, from_rows, wanted
 from besag.training.recipe import Data
 
 LOOK_AHEAD = 1 << 24, 1 << 18  # characters, lines
@@ -55,8 +56,8 @@ def documents(data: Data, which: Which = "train") -> Iterator[Document]:
             "standard input can be read only once, so nothing can be held out of it now: name files in data.valid, or "
             "write data.held_out = 0."
         )
-    wanted = which == "valid"
-    return _some((document for document, aside in split(data) if aside == wanted), data, which)
+    aside = which == "valid"
+    return _some((document for document, kept in split(data) if kept == aside), data, which)
 
 
 def split(data: Data) -> Iterator[tuple[Document, bool]]:
@@ -64,10 +65,24 @@ def split(data: Data) -> Iterator[tuple[Document, bool]]:
     limit = 0.0 if data.valid else data.held_out * 2.0**64
     if limit > 0 and _is_small(data):
         # a share of a few documents may be none of them: then the one with the smallest hash
-        hashes = {hash_of(document.text) for document in _read(data, data.train, data.dataset)}
+        hashes = {_lot(document) for document in _read(data, data.train, data.dataset)}
         limit = max(limit, min(hashes) + 1) if len(hashes) > 1 else 0.0
     for document in _read(data, data.train, data.dataset):
-        yield document, limit > 0 and hash_of(document.text) < limit
+        yield document, limit > 0 and _lot(document) < limit
+
+
+def texts(data: Data) -> Iterator[str]:
+    """What a tokenizer is trained on: the documents, each after its header."""
+    for document in documents(data):
+        if document.beside is not None and document.beside.header:
+            yield document.beside.header
+        yield document.text
+
+
+def _lot(document: Document) -> int:
+    """What decides whether a document is held out: its text, or its group, which stays whole."""
+    group = None if document.beside is None else document.beside.group
+    return hash_of(document.text if group is None else group)
 
 
 def hash_of(text: str) -> int:
@@ -110,16 +125,17 @@ def fingerprint(data: Data, which: Which = "train") -> dict[str, Any]:
         "spans": data.spans,
         "held_out": [which, data.held_out] if not data.valid else None,
         **({} if data.tags is None else {"tags": data.tags}),
+        **({} if data.group is None or data.valid else {"group": data.group}),
         **({"densest": data.densest} if which == "train" and data.densest is not None else {}),
     }
 
 
 def _read(data: Data, names: Iterable[str], dataset: str | None) -> Iterator[Document]:
     """Every document; where spans or tags are named, each has some or [], and one at least was given them."""
-    wanted = [name for name in ("spans", "tags") if getattr(data, name) is not None]
-    missing, seen = {*wanted}, False
+    named = [name for name in ("spans", "tags") if getattr(data, name) is not None]
+    missing, seen = {*named}, False
     for document in _every(data, names, dataset):
-        lacks: dict[str, Any] = {name: [] for name in wanted if getattr(document, name) is None}
+        lacks: dict[str, Any] = {name: [] for name in named if getattr(document, name) is None}
         missing, seen = missing & lacks.keys(), True
         yield document._replace(**lacks) if lacks else document
     if seen and missing:
@@ -128,9 +144,11 @@ def _read(data: Data, names: Iterable[str], dataset: str | None) -> Iterator[Doc
 
 
 def _every(data: Data, names: Iterable[str], dataset: str | None) -> Iterator[Document]:
-    fields = [data.field, *filter(None, (data.spans, data.tags))]
+    fields = [data.field, *filter(None, (data.spans, data.tags)), *wanted(data)]
     for name in files(names):
         if format_of(name) == "text":
+            if wanted(data):
+                raise BesagError(f"{_said(name)} is plain text, which has no field {wanted(data)[0]!r}: give a table")
             yield from _texts(_lines(name), name)
             continue
         with suppress(NoRows):  # an empty shard is no reason to stop

@@ -66,6 +66,7 @@ class Batch(NamedTuple):
     step: int  # of the optimiser, from 0
     progress: float  # from 0 to 1 over the whole run
     tag: Tensor | None = None  # (T,) int64: the tags that were given with the text, −1 where none was; None: nowhere
+    relation: Tensor | None = None  # (R,) int64: how the second piece of each belongs to the first; −1: no word of it
 
     def to(self, device: torch.device | str) -> Batch:
         moved: Batch = _moved(self, device)

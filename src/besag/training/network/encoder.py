@@ -6,6 +6,8 @@ Knows how a batch is run: end to end where the network's attention allows it (CU
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -32,6 +34,7 @@ class Encoder(nn.Module):
         self.ragged = ragged
         self.watched = False  # does anybody want to know how each asked token was predicted?
         self.smoothing = 0.0  # of labels
+        self._made: list[tuple[Tensor, Layout]] | None = None  # what `states` made, while somebody wants to know
         self.offset = first_position(model)
         self._accepts = frozenset(inspect.signature(self.body.forward).parameters)
         self._head = Head(model, precise=False)
@@ -56,9 +59,20 @@ class Encoder(nn.Module):
         `causal`: only what stands before it and itself. `seen` (R, L, L) bool, L = layout.longest: query q of sequence
         r sees its column k where seen[r, q, k]; it makes the batch padded.
         """
-        if self.ragged and seen is None:
-            return self._ragged(ids, layout, causal)
-        return self._padded(ids, layout, causal, seen)
+        ragged = self.ragged and seen is None
+        states = self._ragged(ids, layout, causal) if ragged else self._padded(ids, layout, causal, seen)
+        if self._made is not None:
+            self._made.append((states, layout))
+        return states
+
+    @contextmanager
+    def remembering(self) -> Iterator[list[tuple[Tensor, Layout]]]:
+        """In here what `states` makes is kept, so that others can read it without another pass."""
+        self._made = []
+        try:
+            yield self._made
+        finally:
+            self._made = None
 
     def compile_layers(self) -> None:
         compile_layers(self.body, dynamic=False)

@@ -42,6 +42,13 @@ class Data:
     plain: float = 0.0  # line: share of lines that are learned as plain text, 30 % of all their tokens hidden
     spans: str | None = None  # field with [[start, end], …] in characters: entities or errors, for laws that want them
     tags: str | None = None  # field with [[start, end, tag], …] in characters: parts of speech, for the law `content`
+    header: str | None = None  # fields of a row, written before each of its passages: "{date} {title}:"
+    hide: dict[str, Any] = dataclasses.field(default_factory=dict)  # field → chance that it is hidden whole, else shown
+    group: str | None = None  # field: documents with the same value in it belong together
+    links: str | None = None  # field with names of other documents, a list or with spaces between; `name` has theirs
+    name: str = "id"  # field: what links call a document
+    context: Literal["alone", "together", "pairs"] = "alone"  # what stands in a passage beside a piece of a document
+    partners: tuple[str, ...] = ("contiguous", "random", "linked")  # pairs: what the second piece may be, equally often
     dataset: str | None = None  # a name for `datasets.load_dataset`, with `split`
     split: str = "train"  # of that dataset
     densest: float | None = None  # leave out training documents with more tokens than this share of their characters
@@ -99,6 +106,7 @@ class Objective:
     options: dict[str, Any] = field(default_factory=dict)  # of the objective
     smoothing: float = 0.0  # share of each label that is spread over the vocabulary
     length: float = 0.1  # weight of the loss of a predicted length, beside a masked decoder; 0: none is predicted
+    relation: float = 1.0  # weight of the loss of how two pieces belong together (data.context = "pairs"); 0: not asked
 
 
 @dataclass(frozen=True)
@@ -205,6 +213,11 @@ class Recipe:
 def is_parallel(data: Data) -> bool:
     """Is the text pairs of a source and its target?"""
     return bool(data.source or data.target or in_rows(data))
+
+
+def in_context(data: Data) -> bool:
+    """Is a passage more than a piece of one document: with a header, or with others beside it?"""
+    return data.header is not None or data.context != "alone"
 
 
 def is_apart(adapt: Adapt) -> bool:

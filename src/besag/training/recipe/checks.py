@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from besag.errors import BesagError, nearest, quoted
 from besag.registry import refuse_unknown
-from besag.training.recipe import together, translation, values
+from besag.training.recipe import contexts, together, translation, values
 from besag.training.recipe.values import Bounds
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ BOUNDS = {
     "data.batch_tokens": Bounds(4, 2**28), "tokenizer.size": Bounds(16, 2**22), "model.subtokens": Bounds(0, 16),
     "masking.rate": SOME_SHARE, "masking.end_rate": SHARE, "masking.hold": BELOW_ONE, "masking.mask": SHARE,
     "masking.random": SHARE, "masking.keep": SHARE, "masking.predict": SOME_SHARE, "masking.copies": Bounds(1, 1000),
-    "objective.smoothing": BELOW_ONE, "objective.length": WEIGHT,
+    "objective.smoothing": BELOW_ONE, "objective.length": WEIGHT, "objective.relation": WEIGHT,
     "optimizer.lr": FACTOR, "optimizer.matrix_lr": FACTOR, "optimizer.weight_decay": WEIGHT,
     "optimizer.betas": BELOW_ONE, "optimizer.eps": FACTOR, "optimizer.momentum": BELOW_ONE,
     "optimizer.clip": WEIGHT,
@@ -62,6 +62,7 @@ def check(recipe: Recipe, source: str) -> None:
         _check_objective(recipe)
         _check_model(recipe)
         together.check(recipe)
+        contexts.check(recipe)
     except BesagError as error:
         raise BesagError(f"{source}: {error}") from error
 

@@ -22,9 +22,10 @@ from besag.conditionals import loading
 from besag.errors import BesagError
 from besag.hardware import choose_dtype
 from besag.masks.law import MaskLaw
-from besag.training.data import in_place, one_line, parallel, sources
+from besag.training.data import context_batches, in_place, one_line, parallel, sources
 from besag.training.data.batch_plan import BatchPlan
 from besag.training.data.cache import Cache
+from besag.training.data.contexts import Contexts
 from besag.training.data.loader import BatchDataset, Clock, StreamBatches, Template, indices, make_loader
 from besag.training.data.pair_batches import PairBatches, PairPlan
 from besag.training.data.parallel import Parallel
@@ -59,6 +60,7 @@ class Built:
     train: Cache | None  # the corpus, tokenised; None where it is a stream
     valid: Cache | None  # held-out text; None where nothing is held out
     valid_pairs: Parallel | None = None  # the same with its sources, where text is parallel
+    valid_contexts: Contexts | None = None  # the same with headers and what belongs together, where there is any
 
     @property
     def model(self) -> Any:
@@ -143,7 +145,7 @@ def build(
     batches, clock = _batches(recipe, vocabulary, data, masking, ranks, unpadded=unpadded, static=static)
     return Built(
         recipe, device, precision, vocabulary, encoder, objective, masking, batches, clock, data.train, data.valid,
-        data.valid_pairs,
+        data.valid_pairs, data.valid_contexts,
     )  # fmt: skip
 
 
@@ -207,7 +209,9 @@ def _train_tokenizer(recipe: Recipe, folder: Path, resume: bool) -> None:
     how = {name: value for name, value in asdict(recipe.tokenizer).items() if name != "path"}
     how["max_length"] = recipe.data.max_length
     pairs = is_parallel(recipe.data)
-    made_from = json.dumps({**how, "sources": (parallel if pairs else sources).fingerprint(recipe.data)}, indent=1)
+    read: dict[str, Any] = {"sources": (parallel if pairs else sources).fingerprint(recipe.data)}
+    read |= {} if recipe.data.header is None else {"header": recipe.data.header}
+    made_from = json.dumps({**how, **read}, indent=1)
     note = folder / MADE_FROM
     if folder.exists():
         if note.is_file() and (resume or note.read_bytes() == made_from.encode()):
@@ -217,8 +221,7 @@ def _train_tokenizer(recipe: Recipe, folder: Path, resume: bool) -> None:
                 f"{str(folder)!r} is there already and not of this run: name it in tokenizer.path, or choose another "
                 "run.output"
             )
-    plain = (document.text for document in sources.documents(recipe.data, "train"))
-    texts = parallel.texts(recipe.data) if pairs else plain
+    texts = (parallel if pairs else sources).texts(recipe.data)
     learnt = train_tokenizer(texts, **how)
     note.unlink(missing_ok=True)  # what is half replaced is nobody's
     save_whole(learnt, folder, {MADE_FROM: made_from})
@@ -252,6 +255,12 @@ def _batches(
             plain=recipe.data.plain,
         )  # fmt: skip
         return lines, clock
+    if data.contexts is not None:
+        joined = context_batches.batches(
+            data.contexts, recipe.data, vocabulary, masking, clock, seed=run.seed, unpadded=unpadded, copies=copies,
+            static=static,
+        )  # fmt: skip
+        return joined, clock
     special = Template(vocabulary).size
     plan = BatchPlan(data.train, recipe.data, special=special, seed=run.seed, unpadded=unpadded, copies=copies)
     return BatchDataset(plan, vocabulary, masking, clock, seed=run.seed, static=static), clock
@@ -294,6 +303,10 @@ def _objective(recipe: Recipe, vocabulary: Vocabulary, encoder: Encoder, data: T
 
         special = Template(vocabulary).size
         objective = Translation(objective, special=special, weight=recipe.objective.length)
+    if recipe.data.context == "pairs" and len(recipe.data.partners) > 1 and recipe.objective.relation:
+        from besag.training.objectives.relation import RelationMixture
+
+        objective = RelationMixture(objective, weight=recipe.objective.relation, seed=recipe.run.seed)
     if recipe.adapt.task is not None:
         from besag.training.objectives.task import Examples, TaskMixture
 

@@ -13,11 +13,12 @@ from typing import TypeVar
 
 from besag.errors import BesagError
 from besag.masks.law import Statistics
-from besag.training.data import one_line, parallel
+from besag.training.data import contexts, one_line, parallel
 from besag.training.data.cache import Cache, prepare
+from besag.training.data.contexts import Contexts
 from besag.training.data.parallel import Parallel
 from besag.training.data.sources import STDIN, NoDocuments, Which
-from besag.training.recipe import Recipe, is_parallel
+from besag.training.recipe import Recipe, in_context, is_parallel
 from besag.training.run.ranks import Ranks
 from besag.vocabulary import Vocabulary
 
@@ -38,6 +39,8 @@ class Text:
         self._statistics: Statistics | None = None
         self.valid_pairs: Parallel | None = None
         self.pairs: Parallel | None = None
+        self.contexts: Contexts | None = None
+        self.valid_contexts: Contexts | None = None
         if is_parallel(recipe.data) and recipe.data.pairs == "line":
             self.train: Cache | None = self._lines("train")
             self.valid = self._held_out_pairs(one_line.prepare)
@@ -51,6 +54,13 @@ class Text:
         self.train = None if recipe.data.stream else self._cache("train")
         once = recipe.data.stream or STDIN in recipe.data.train  # what is read once cannot be held out of as well
         self.valid = self._held_out() if recipe.data.valid or (recipe.data.held_out and not once) else None
+        if in_context(recipe.data):
+            assert self.train is not None
+            self.contexts = self._contexts(self.train, "train")
+            self.valid_contexts = None if self.valid is None else self._contexts(self.valid, "valid")
+
+    def _contexts(self, text: Cache, which: Which) -> Contexts:
+        return self.ranks.made_once(lambda: contexts.prepare(self.data, self.vocabulary, self.folder, text, which))
 
     def _pairs(self, which: Which) -> Parallel:
         return self.ranks.made_once(lambda: parallel.prepare(self.data, self.vocabulary, self.folder, which))
