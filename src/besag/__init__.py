@@ -55,12 +55,14 @@ if TYPE_CHECKING:
     from besag.training.recipe import Recipe
     from besag.training.tokenizer import train_tokenizer
     from besag.translation.translated import Translations
+    from besag.variants.binders import Binders
     from besag.variants.variants import Variants
 
 # what is public, and the file that holds it; the type checker reads the same from the imports above
 _HOMES = {
     "Augmentation": "besag.samplers.editing.augmented",
     "BesagError": "besag.errors",
+    "Binders": "besag.variants.binders",
     "BlockJoint": "besag.joints.block",
     "Chain": "besag.samplers.chain",
     "Choice": "besag.scores.choice",
@@ -127,8 +129,8 @@ _HOMES = {
 }
 
 __all__ = [
-    "IDLE", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Classifier", "Comparison", "Corpus",
-    "Corrections", "DependenceMap", "Edited", "Evaluation", "Explanation", "Fill", "Forbidden", "GivenTable",
+    "IDLE", "Augmentation", "BesagError", "Binders", "BlockJoint", "Chain", "Choice", "Classifier", "Comparison",
+    "Corpus", "Corrections", "DependenceMap", "Edited", "Evaluation", "Explanation", "Fill", "Forbidden", "GivenTable",
     "HeadResult", "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "Marginals", "MaskingCollator",
     "Matching", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "PowerLaw", "Predicate", "Probe",
     "Prompt", "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Sweep", "Table",

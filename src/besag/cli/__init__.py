@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 import besag
 from besag.cli.augment import augment
 from besag.cli.autoprompt import autoprompt
+from besag.cli.binders import binders
 from besag.cli.bulk import bulk
 from besag.cli.choose import choose
 from besag.cli.cite import cite
@@ -96,6 +97,7 @@ for command in (
     embed,
     probe,
     match,
+    binders,
     pairs,
     rescore,
     lengths,
