@@ -1,4 +1,4 @@
-"""AntiBERTy (Ruffolo, Gray and Sulam 2021; MIT) from its wheel into a folder that besag loads: safetensors, a tokenizer.
+"""AntiBERTy (Ruffolo, Gray and Sulam 2021; MIT) from its wheel into a folder that besag loads.
 
     pip download --no-deps antiberty==0.1.3
     python3 benchmarks/antiberty.py antiberty-0.1.3-py3-none-any.whl FOLDER
@@ -31,7 +31,9 @@ def main() -> None:
     chosen = parser.parse_args()
     with zipfile.ZipFile(chosen.wheel) as wheel:
         config = json.loads(wheel.read(f"{MODEL}/config.json"))
-        weights = torch.load(io.BytesIO(wheel.read(f"{MODEL}/pytorch_model.bin")), map_location="cpu", weights_only=True)
+        weights = torch.load(
+            io.BytesIO(wheel.read(f"{MODEL}/pytorch_model.bin")), map_location="cpu", weights_only=True
+        )
         tokens = wheel.read("antiberty/trained_models/vocab.txt").decode()
     model = BertForMaskedLM(BertConfig(**{key: value for key, value in config.items() if not key.startswith("_")}))
     kept = {name: part for name, part in weights.items() if not name.startswith(OTHER_HEADS) and name not in BUFFERS}

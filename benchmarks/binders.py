@@ -1,4 +1,4 @@
-"""Does a model that learned peptides given their targets rank the true one first? On loops of antibodies, before and after.
+"""Does a model that learned peptides given their targets rank the true one first? Loops of antibodies.
 
     python3 benchmarks/binders.py make --data FOLDER/protein_antibody -o pairs
     besag train recipes/binders.toml --set model.start=ANTIBERTY --set data.train=pairs/train.tsv \\
@@ -22,9 +22,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-from antibodies import FILES, chains, loops, spaced
 
 import besag
+from antibodies import FILES, chains, loops, spaced
 
 
 def make(data: Path, output: Path) -> None:

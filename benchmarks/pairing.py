@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-from antibodies import chains, halves, heavy_and_light, spaced
 
 import besag
+from antibodies import chains, halves, heavy_and_light, spaced
 
 
 def main() -> None:
@@ -47,8 +47,7 @@ def main() -> None:
     print(json.dumps({
         "of": chosen.of, "groups": len(right), "pairs": len(pairs), "method": matching.method,
         "accuracy": matching.accuracy, "standard_error": error, "chance": matching.chance,
-        "prob_right": float(np.mean([one.prob for one, ok in zip(matching.pairs, right.ravel(), strict=True) if ok])),
-        "prob_wrong": float(np.mean([one.prob for one, ok in zip(matching.pairs, right.ravel(), strict=True) if not ok])),
+        "prob": float(np.mean([one.prob for one in matching.pairs])),
         "seconds": time.perf_counter() - began,
     }))  # fmt: skip
 

@@ -8,6 +8,7 @@ import pytest
 
 import besag
 from besag.errors import BesagError
+from besag.training import recipe as recipes
 from besag.variants.mutations import RESIDUES
 
 matplotlib.use("Agg")
@@ -69,7 +70,7 @@ def test_three_residues_a_place_as_published(lm, law):
 
 def test_another_kernel_and_what_is_given_beside(lm):
     found = lm.binders("A", ["GG"], length=2, number=8, kernel="ordered", seed=3)
-    assert [one for one in found.binders if not one.proposed][0].peptide == "GG"
+    assert next(one for one in found.binders if not one.proposed).peptide == "GG"
     assert {one.peptide for one in lm.binders("A", length=2, number=8, kernel="ordered", seed=3).binders} == {
         one.peptide for one in found.binders if one.proposed
     }
@@ -85,6 +86,14 @@ def test_nothing_but_residues_is_proposed():
     other = besag.load(besag.Table(table, symbols=[*RESIDUES, "X"]))
     found = other.binders("A", length=1, number=16, top_k=20)
     assert all(one.peptide in RESIDUES for one in found.binders)
+
+
+def test_the_recipe_shows_the_target_and_hides_the_whole_peptide():
+    """What is hidden of such a line is tested with `one_line`: at rate 1 all of the target, and nothing else."""
+    found = recipes.read("recipes/binders.toml")
+    assert (found.data.pairs, found.data.source_field, found.data.field) == ("line", "target", "binder")
+    assert found.data.template == "{source}{target}"  # the peptide at the end
+    assert (found.masking.law, found.masking.rate, found.masking.mask) == ("uniform", 1.0, 1.0)
 
 
 def test_the_result_tells_itself(lm):

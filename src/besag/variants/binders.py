@@ -86,7 +86,7 @@ class Binders(Presented):
         drawn = sum(one.proposed for one in self.binders)
         return [
             *([f"{counted(unscored, 'PEPTIDE').upper()} WITHOUT A NUMBER"] if unscored else []),
-            f"{name} of a peptide's residues at the end of the target, by {self.method}: lower, the model likes it better",
+            f"{name} of a peptide's residues at the end of the target, by {self.method}: lower is better",
             f"{counted(len(self), 'peptide')} for a target of {counted(len(self.target), 'residue')}",
             *([f"{drawn} proposed by {self.kernel}, seed {self.seed}"] if drawn else []),
             self.model,

@@ -27,6 +27,9 @@ BOTTLENECK = {"model.start": "small-en", "adapt.method": "bottleneck"}
         ),
         ({**TAGS, "data.stream": True}, "data.tags = 'pos' with data.stream = true"),
         ({**TAGS, "objective.name": "mdlm"}, "but the objective 'mdlm' hides tokens in its own way"),
+        ({"data.swap": "gender", "data.spans": "names"}, "data.spans = 'names' says where things stand"),
+        ({"data.swap": "gender", **TAGS}, "data.tags = 'pos' says where things stand"),
+        ({**PARALLEL, "data.swap": "gender", "model.decoder": "masked"}, "data.swap does not go with pairs"),
         ({"model.subtokens": 3, "adapt.method": "bitfit"}, "which adapt.method = 'bitfit' does not train"),
         ({**PARALLEL, "model.subtokens": 3, "model.decoder": "masked"}, "which an encoder and its decoder share"),
         ({**BOTTLENECK, "adapt.keep": "merged"}, "what stands after a layer bends, so it is in no matrix"),
@@ -46,7 +49,13 @@ def test_what_would_be_in_vain_is_refused(changes, said):
 
 @pytest.mark.parametrize(
     "changes",
-    [TAGS, {"model.subtokens": 3}, {"schedule.ramp": 0.5, "run.accumulate": 2}, {**BOTTLENECK, "adapt.keep": "apart"}],
+    [
+        TAGS,
+        {"data.swap": "gender", "masking.law": "entities"},
+        {"model.subtokens": 3},
+        {"schedule.ramp": 0.5, "run.accumulate": 2},
+        {**BOTTLENECK, "adapt.keep": "apart"},
+    ],
     ids=lambda one: min(one),
 )
 def test_what_makes_sense_is_taken_as_it_is_said(changes):
