@@ -2,13 +2,13 @@
 
     he ↔ she, him ↔ her, actor ↔ actress …          data.swap = "gender", or a table of one's own
 
-A network that reads as often of her as of him at every place has nothing to tell them apart by (Zmigrod et al. 2019). A
+A network that reads as often of her as of him at every place has nothing to tell them apart by (Lu et al. 2018). A
 document is swapped as a whole, so that its pronouns still agree, or not at all, so that no text is read twice
 (counterfactual substitution, Hall Maudslay et al. 2019). Which documents, a hash of their text decides: the same ones
 in every run, whatever stands around them. Held-out text stays as it is.
 
 The words of the table are the given spans of every document, swapped or not: a law of masks about spans hides them, as
-Gender-tuning does (Ghanbarzadeh et al. 2023).
+Gender-tuning hides gender words (Ghanbarzadeh et al. 2023).
 
 A table has the columns `one`, `other` and perhaps `before`, a regular expression that what follows must match. Of
 several rows for a word the first one that fits decides: "her" is "his" before a noun, and "him" elsewhere. An entry in
