@@ -91,7 +91,7 @@ class Swaps:
 
     def _counterpart(self, word: str, text: str, end: int) -> str | None:
         """What takes the place of a word that is followed by the text from `end` on."""
-        entries = self.table.get(word) or self.table.get(word.lower(), ())
+        entries = self.table.get(word) or self.table.get(word.lower(), [])
         for one in entries:
             if one.before is None or one.before.match(text, end):
                 return _cased(one.word, word)
