@@ -3,7 +3,8 @@
     python3 benchmarks/binders.py make --data FOLDER/protein_antibody -o pairs
     besag train recipes/binders.toml --set model.start=ANTIBERTY --set data.train=pairs/train.tsv \\
         --set data.valid=pairs/test.tsv --set "data.template={source} {target}" --set data.max_length=140 \\
-        --set data.batch_tokens=1024 --set schedule.steps=100 --set evaluation.every=0 -o runs/loops
+        --set data.batch_tokens=512 --set schedule.steps=60 --set evaluation.every=0 --set evaluation.sentences=8 \\
+        -o runs/loops
     PYTHONPATH=src python3 benchmarks/binders.py rank pairs/test.tsv --model ANTIBERTY
     PYTHONPATH=src python3 benchmarks/binders.py rank pairs/test.tsv --model runs/loops/model
 
@@ -82,8 +83,8 @@ def main() -> None:
     ranking = commands.add_parser("rank")
     ranking.add_argument("file", type=Path)
     ranking.add_argument("--model", required=True)
-    ranking.add_argument("--targets", type=int, default=24)
-    ranking.add_argument("--others", type=int, default=9, help="of each kind")
+    ranking.add_argument("--targets", type=int, default=16)
+    ranking.add_argument("--others", type=int, default=5, help="of each kind")
     ranking.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     if chosen.command == "make":
