@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as parquet
-from antibodies import FILES, spaced
 
 import besag
+from antibodies import FILES, spaced
 from besag.variants.mutations import RESIDUES
 
 
@@ -32,7 +32,8 @@ def main() -> None:
     lm = besag.load(chosen.model, device="cpu", progress=False)
     vectors = np.asarray(lm.embed([spaced(row["sequence"]) for row in rows]))
     shares = np.array([[row["sequence"].count(one) / len(row["sequence"]) for one in RESIDUES] for row in rows])
-    of = {"v_family": [row["v_gene"].split("-")[0] for row in rows], "antigen": [row["antigen_type_max"] for row in rows]}
+    families = [row["v_gene"].split("-")[0] for row in rows]
+    of = {"v_family": families, "antigen": [row["antigen_type_max"] for row in rows]}
     for name, labels in of.items():
         many = {label for label, count in Counter(labels).items() if count >= 10}
         kept = [at for at, label in enumerate(labels) if label in many]
