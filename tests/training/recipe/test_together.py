@@ -62,3 +62,13 @@ def test_what_makes_sense_is_taken_as_it_is_said(changes):
     found = flat(as_table(recipes.recipe_of(BASE, changes)))
     usual = flat(as_table(recipes.recipe_of(BASE)))
     assert {key: value for key, value in found.items() if value != usual[key]} == changes
+
+
+def test_a_table_of_words_lies_beside_its_recipe_and_a_name_stays_a_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "own.tsv").write_text("one\tother\nhe\tshe\n", encoding="utf-8")
+    for name, meant in (("own.tsv", "recipes/own.tsv"), ("gender", "gender")):
+        said = f"[data]\ntrain = ['a.txt']\nswap = '{name}'\n[schedule]\nsteps = 1\n"
+        (tmp_path / "recipes" / "a.toml").write_text(said, encoding="utf-8")
+        assert recipes.read("recipes/a.toml").data.swap == meant
