@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from besag.training.recipe import Recipe
     from besag.training.tokenizer import train_tokenizer
     from besag.translation.translated import Translations
+    from besag.variants.binders import Binders
     from besag.variants.variants import Variants
 
 # what is public, and the file that holds it; the type checker reads the same from the imports above
@@ -62,6 +63,7 @@ _HOMES = {
     "Answers": "besag.prompting",
     "Augmentation": "besag.samplers.editing.augmented",
     "BesagError": "besag.errors",
+    "Binders": "besag.variants.binders",
     "BlockJoint": "besag.joints.block",
     "Chain": "besag.samplers.chain",
     "Choice": "besag.scores.choice",
@@ -129,14 +131,14 @@ _HOMES = {
 }
 
 __all__ = [
-    "IDLE", "Answers", "Augmentation", "BesagError", "BlockJoint", "Chain", "Choice", "Classifier", "Comparison",
-    "Corpus", "Corrections", "DependenceMap", "Edited", "Evaluation", "Explanation", "Fill", "Forbidden", "GivenTable",
-    "HeadResult", "Inversion", "Ising", "LanguageModel", "Length", "LengthModel", "Marginals", "MaskingCollator",
-    "Matching", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern", "PowerLaw", "Predicate", "Probe",
-    "Prompt", "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score", "Solutions", "Sweep", "Table",
-    "Tagger", "TrainingResult", "Translations", "Variants", "Word", "answer", "autoprompt", "connect", "corpus",
-    "distil_translations", "evaluate", "load", "load_head", "masking_statistics", "minimal_pairs", "overlap", "probe",
-    "rescore", "sweep", "train", "train_head", "train_tokenizer",
+    "IDLE", "Answers", "Augmentation", "BesagError", "Binders", "BlockJoint", "Chain", "Choice", "Classifier",
+    "Comparison", "Corpus", "Corrections", "DependenceMap", "Edited", "Evaluation", "Explanation", "Fill",
+    "Forbidden", "GivenTable", "HeadResult", "Inversion", "Ising", "LanguageModel", "Length", "LengthModel",
+    "Marginals", "MaskingCollator", "Matching", "MinimalPairs", "Normalised", "Overlap", "PairJoint", "Pattern",
+    "PowerLaw", "Predicate", "Probe", "Prompt", "Recipe", "Rectangles", "Report", "Required", "Rescoring", "Score",
+    "Solutions", "Sweep", "Table", "Tagger", "TrainingResult", "Translations", "Variants", "Word", "answer",
+    "autoprompt", "connect", "corpus", "distil_translations", "evaluate", "load", "load_head", "masking_statistics",
+    "minimal_pairs", "overlap", "probe", "rescore", "sweep", "train", "train_head", "train_tokenizer",
 ]  # fmt: skip
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # a room is entered with the first verb that needs it: scorin
     from besag.scores.marginals import Marginals
     from besag.scores.marginals_asking import Named
     from besag.study.report import Report
+    from besag.variants.binders import Binders
     from besag.variants.variants import Variants
     from besag.vocabulary import WordPolicy
 
@@ -325,6 +326,49 @@ class LanguageModel(Writing):
         from besag.variants.variants import variants
 
         return variants(self.engine, wild_type, mutations, method, **options)
+
+    @checked
+    def binders(
+        self,
+        target: str,
+        peptides: Sequence[str] = (),
+        *,
+        length: int | None = None,
+        number: int = 8,
+        method: str = "pll",
+        kernel: str = "grouped",
+        seed: int = 0,
+        **options: Any,
+    ) -> Binders:
+        """Peptides at the end of a target protein, by their pseudo-perplexity given it: given ones, and proposed ones.
+
+        Args:
+            target: its residues, MKTAYIAK…
+            peptides: to rank.
+            length: of peptides to propose; if not given, none are.
+            number: how many of them are drawn; equal ones are told once.
+            method: of scoring a peptide with the target shown.
+            kernel: that proposes; "grouped" draws all residues at once, each from its three likeliest, unless `size`
+                and `top_k` say otherwise.
+            seed: of the proposals.
+            options: of the kernel.
+
+        Returns:
+            `Binders`: the peptides, best first.
+
+        Examples:
+            >>> residues = "ACDEFGHIKLMNPQRSTVWY"
+            >>> weights = [[1 + 3 * (a == b) for a in residues] for b in residues]  # two places that like to be equal
+            >>> pair = besag.load(besag.Table(weights, symbols=list(residues)))
+            >>> [(one.peptide, round(one.perplexity, 2)) for one in pair.binders("G", ["A", "G"]).binders]  # 23/4, 23
+            [('G', 5.75), ('A', 23.0)]
+        """
+        from besag.variants.binders import binders
+
+        return binders(
+            self.engine, target, peptides, length=length, number=number, method=method, kernel=kernel, seed=seed,
+            **options,
+        )  # fmt: skip
 
     # ---- several places at once
 

@@ -152,6 +152,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     ),
     "minimal pairs": lambda: minimal_pairs(lm(), [(TEXT, "b b b"), (f"{BAD} b b", "")]),
     "variants": lambda: residues().variants("AA", ["A1G", "A1G:A2G"], "ag"),
+    "binders": lambda: residues().binders("A", ["G", "A"], length=1, number=4),
     "a rescoring": lambda: rescore(lm(), hypotheses(), weight=0.5),
     "a rescoring with a gap": lambda: rescore(lm(), hypotheses(""), tune=True),
     "an evaluation": lambda: besag.evaluate(lm(), "minimal_pairs", data=pairs_of(TEXT, "b b b", f"{BAD} b b", "")),

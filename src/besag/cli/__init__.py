@@ -18,6 +18,7 @@ import besag
 from besag.cli.answer import answer
 from besag.cli.augment import augment
 from besag.cli.autoprompt import autoprompt
+from besag.cli.binders import binders
 from besag.cli.bulk import bulk
 from besag.cli.choose import choose
 from besag.cli.cite import cite
@@ -98,6 +99,7 @@ for command in (
     embed,
     probe,
     match,
+    binders,
     pairs,
     rescore,
     lengths,

@@ -27,6 +27,9 @@ BOTTLENECK = {"model.start": "small-en", "adapt.method": "bottleneck"}
         ),
         ({**TAGS, "data.stream": True}, "data.tags = 'pos' with data.stream = true"),
         ({**TAGS, "objective.name": "mdlm"}, "but the objective 'mdlm' hides tokens in its own way"),
+        ({"data.swap": "gender", "data.spans": "names"}, "data.spans = 'names' says where things stand"),
+        ({"data.swap": "gender", **TAGS}, "data.tags = 'pos' says where things stand"),
+        ({**PARALLEL, "data.swap": "gender", "model.decoder": "masked"}, "data.swap does not go with pairs"),
         ({"model.subtokens": 3, "adapt.method": "bitfit"}, "which adapt.method = 'bitfit' does not train"),
         ({**PARALLEL, "model.subtokens": 3, "model.decoder": "masked"}, "which an encoder and its decoder share"),
         ({**BOTTLENECK, "adapt.keep": "merged"}, "what stands after a layer bends, so it is in no matrix"),
@@ -47,10 +50,26 @@ def test_what_would_be_in_vain_is_refused(changes, said):
 
 @pytest.mark.parametrize(
     "changes",
-    [TAGS, {"model.subtokens": 3}, {"schedule.ramp": 0.5, "run.accumulate": 2}, {**BOTTLENECK, "adapt.keep": "apart"}],
+    [
+        TAGS,
+        {"data.swap": "gender", "masking.law": "entities"},
+        {"model.subtokens": 3},
+        {"schedule.ramp": 0.5, "run.accumulate": 2},
+        {**BOTTLENECK, "adapt.keep": "apart"},
+    ],
     ids=lambda one: min(one),
 )
 def test_what_makes_sense_is_taken_as_it_is_said(changes):
     found = flat(as_table(recipes.recipe_of(BASE, changes)))
     usual = flat(as_table(recipes.recipe_of(BASE)))
     assert {key: value for key, value in found.items() if value != usual[key]} == changes
+
+
+def test_a_table_of_words_lies_beside_its_recipe_and_a_name_stays_a_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "own.tsv").write_text("one\tother\nhe\tshe\n", encoding="utf-8")
+    for name, meant in (("own.tsv", "recipes/own.tsv"), ("gender", "gender")):
+        said = f"[data]\ntrain = ['a.txt']\nswap = '{name}'\n[schedule]\nsteps = 1\n"
+        (tmp_path / "recipes" / "a.toml").write_text(said, encoding="utf-8")
+        assert recipes.read("recipes/a.toml").data.swap == meant

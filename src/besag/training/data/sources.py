@@ -29,6 +29,7 @@ from besag.files.lines import Line
 from besag.files.rows import NoRows, format_of, read
 from besag.training.data.rows import Document as Document
 from besag.training.data.rows import from_dataset, from_rows, wanted
+from besag.training.data.swaps import Swaps, file_of
 from besag.training.recipe import Data
 
 LOOK_AHEAD = 1 << 24, 1 << 18  # characters, lines
@@ -67,8 +68,10 @@ def split(data: Data) -> Iterator[tuple[Document, bool]]:
         # a share of a few documents may be none of them: then the one with the smallest hash
         hashes = {_lot(document) for document in _read(data, data.train, data.dataset)}
         limit = max(limit, min(hashes) + 1) if len(hashes) > 1 else 0.0
+    swap = Swaps.read(data.swap, data.swap_rate) if data.swap is not None else None
     for document in _read(data, data.train, data.dataset):
-        yield document, limit > 0 and _lot(document) < limit
+        aside = limit > 0 and _lot(document) < limit
+        yield document if swap is None or aside else swap(document), aside
 
 
 def texts(data: Data) -> Iterator[str]:
@@ -87,6 +90,10 @@ def _lot(document: Document) -> int:
 
 def hash_of(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def _digest(path: Path) -> str:
+    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
 
 
 def _is_small(data: Data) -> bool:
@@ -127,6 +134,11 @@ def fingerprint(data: Data, which: Which = "train") -> dict[str, Any]:
         **({} if data.tags is None else {"tags": data.tags}),
         **({} if data.group is None or data.valid else {"group": data.group}),
         **({"densest": data.densest} if which == "train" and data.densest is not None else {}),
+        **(
+            {"swap": [_digest(file_of(data.swap)), data.swap_rate]}
+            if which == "train" and data.swap is not None
+            else {}
+        ),
     }
 
 

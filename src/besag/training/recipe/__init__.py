@@ -52,6 +52,8 @@ class Data:
     dataset: str | None = None  # a name for `datasets.load_dataset`, with `split`
     split: str = "train"  # of that dataset
     densest: float | None = None  # leave out training documents with more tokens than this share of their characters
+    swap: str | None = None  # exchange words for their counterparts: "gender", or a table (one, other, before)
+    swap_rate: float = 0.5  # swap: share of the training documents that are changed, each as a whole
     cache: str | None = None  # folder of tokenised data; if not given, OUTPUT/cache
     unit: Literal["segments", "sentences", "documents", "windows"] = "segments"  # one sequence
     max_length: int = 128  # tokens of one sequence, special tokens counted
@@ -232,7 +234,7 @@ PATHS = (
     "data.train", "data.valid", "data.source", "data.target", "data.valid_source", "data.valid_target", "data.cache",
     "run.output", "adapt.task", "evaluation.minimal_pairs", "evaluation.general",
 )  # fmt: skip
-PATHS_OR_NAMES = ("tokenizer.path", "model.start", "masking.options", "objective.options")
+PATHS_OR_NAMES = ("data.swap", "tokenizer.path", "model.start", "masking.options", "objective.options")
 
 # what may change when a run is resumed: none of it changes what was learned so far
 MAY_CHANGE = frozenset({

@@ -29,7 +29,8 @@ EVERY, FROM_ZERO = Bounds(1, 10**9), Bounds(0, 10**9)
 # Where a number must lie. Beyond the upper ends nothing could be run: what is larger is a slip of the pen, and would
 # be found out by a machine that runs out of memory, or never ends.
 BOUNDS = {
-    "data.held_out": BELOW_ONE, "data.plain": BELOW_ONE, "data.densest": FACTOR, "data.max_length": Bounds(4, 2**20),
+    "data.held_out": BELOW_ONE, "data.plain": BELOW_ONE, "data.densest": FACTOR, "data.swap_rate": SHARE,
+    "data.max_length": Bounds(4, 2**20),
     "data.batch_tokens": Bounds(4, 2**28), "tokenizer.size": Bounds(16, 2**22), "model.subtokens": Bounds(0, 16),
     "masking.rate": SOME_SHARE, "masking.end_rate": SHARE, "masking.hold": BELOW_ONE, "masking.mask": SHARE,
     "masking.random": SHARE, "masking.keep": SHARE, "masking.predict": SOME_SHARE, "masking.copies": Bounds(1, 1000),
@@ -187,7 +188,8 @@ def _check_law(recipe: Recipe) -> None:
         kind(**options)
     except TypeError as failure:
         raise BesagError(f"masking.options {quoted(options)} do not fit the law {name!r}: {failure}") from failure
-    if kind.spanned and recipe.data.spans is None and recipe.data.pairs != "in-place":
+    given = recipe.data.spans is not None or recipe.data.swap is not None or recipe.data.pairs == "in-place"
+    if kind.spanned and not given:
         raise BesagError(
             f"masking.law = {name!r} is about spans that are given with the text: name their field in data.spans"
         )

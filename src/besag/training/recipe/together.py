@@ -1,4 +1,4 @@
-"""Keys of a recipe that need one another, or rule one another out: tags, sub-tokens, a ramp, adapters kept apart.
+"""Keys of a recipe that need one another, or rule one another out: tags, swaps, sub-tokens, a ramp, adapters.
 
 What is named here is known to be there: names of laws and objectives were looked up before.
 """
@@ -17,6 +17,8 @@ def check(recipe: Recipe) -> None:
     """Refuse what would be done in vain, or not at all."""
     if recipe.data.tags is not None:
         _check_tags(recipe, f"data.tags = {quoted(recipe.data.tags)}")
+    if recipe.data.swap is not None:
+        _check_swap(recipe, f"data.swap = {quoted(recipe.data.swap)}")
     if recipe.model.subtokens:
         _check_subtokens(
             recipe, f"model.subtokens = {recipe.model.subtokens} adds vectors to the table of tokens, which"
@@ -51,6 +53,16 @@ def _check_tags(recipe: Recipe, said: str) -> None:
             f"{said} with data.stream = true: which tags there are is known when all text was read; set data.stream = "
             "false"
         )
+
+
+def _check_swap(recipe: Recipe, said: str) -> None:
+    data = recipe.data
+    for key, given in (("data.spans", data.spans), ("data.tags", data.tags)):
+        if given is not None:
+            raise BesagError(
+                f"{said} moves what stands behind a word of another length, and {key} = {quoted(given)} says where "
+                "things stand: leave one of them out"
+            )
 
 
 def _check_subtokens(recipe: Recipe, said: str) -> None:

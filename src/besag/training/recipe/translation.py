@@ -87,7 +87,7 @@ def _refuse_beside(recipe: Recipe) -> None:
         "data.train": bool(data.train and data.source), "data.valid": bool(data.valid and data.source),
         "data.train = '-'": "-" in data.train, "data.dataset": data.dataset is not None, "data.stream": data.stream,
         "data.spans": data.spans is not None, "data.tags": data.tags is not None,
-        "data.densest": data.densest is not None,
+        "data.densest": data.densest is not None, "data.swap": data.swap is not None,
         "data.lengths = 'unpadded'": data.lengths == "unpadded",
         "masking.copies": recipe.masking.copies > 1, "adapt.method": recipe.adapt.method != "none",
         "adapt.task": recipe.adapt.task is not None, "run.weights = 'int8'": recipe.run.weights == "int8",
