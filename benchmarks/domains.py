@@ -10,9 +10,9 @@ of each on any machine, to see that nothing is in the way. Fields:
     court     spoken English, arguments before a court; whole chunks held out
     german    German captions of Multi30k; its validation captions held out
     chinese   corrected sentences of SIGHAN's training sets; those of its test of 2015 held out
-    antibody  chains of SAbDab, to go on from AntiBERTy (--start); CPU is enough
+    antibody  heavy chains of SAbDab, to go on from AntiBERTy (--start); a CPU is enough
 
-General text, by which forgetting is measured, is the embedded model's own held-out text.
+General text, by which forgetting is measured, is the embedded model's own held-out text; of antibodies, light chains.
 """
 
 from __future__ import annotations
@@ -69,6 +69,23 @@ def prepare(folder: Path, data: Path, corpus: Path) -> None:
     write(folder / "chinese.valid.txt", ["\n".join(held)])
     write(folder / "chinese.train.txt", ["\n".join(dict.fromkeys(line for line in read if line not in set(held)))])
     snli(folder, data / "snli" / "validation.tsv")
+    antibodies(folder, data / "protein_antibody")
+
+
+def antibodies(folder: Path, data: Path) -> None:
+    """Heavy and light chains apart, a chain a line, as AntiBERTy reads them: spaces between the residues."""
+    import pandas
+
+    seen = set[str]()
+    for part, name in (("train", "train"), ("valid", "val")):
+        rows = pandas.read_parquet(data / f"sabdab_{name}.parquet").drop_duplicates("sequence")
+        rows = rows[~rows["sequence"].isin(seen)]
+        seen.update(rows["sequence"])
+        for kind, kept in (
+            ("heavy", rows["v_gene"].str.startswith("IGH")),
+            ("light", ~rows["v_gene"].str.startswith("IGH")),
+        ):
+            write(folder / f"{kind}.{part}.txt", ["\n".join(" ".join(one) for one in rows["sequence"][kept])])
 
 
 def snli(folder: Path, file: Path) -> None:
@@ -136,6 +153,8 @@ def adapted(job: Job, name: str, field: str, changes: dict[str, Any], chained: b
     begun = time.monotonic()
     folder = job.out / f"{name}-{job.seed}"
     result = besag.train(recipe, {**changes, **job.sets()}, output=folder, quiet=True)
+    if not result.finished:  # stopped by a signal: what was measured is the start alone
+        raise SystemExit(f"{name} was stopped after step {result.step}")
     seconds = round(time.monotonic() - begun)
     before, after = ({key: round(value, 4) for key, value in one.items()} for one in (result.before, result.metrics))
     tokens = after.get("tokens")
@@ -145,7 +164,9 @@ def adapted(job: Job, name: str, field: str, changes: dict[str, Any], chained: b
         texts = [line for line in lines_of(job.data / f"{field}.valid.txt") if 10 <= len(line) <= 200]
         texts = texts[:2] if job.small else texts[:CHAINED]
         models = {"before": job.start, "after": str(folder / "model")}
-        job.tell(run=name, seed=job.seed, chain_bits={which: bits(job, model, texts) for which, model in models.items()})
+        job.tell(
+            run=name, seed=job.seed, chain_bits={which: bits(job, model, texts) for which, model in models.items()}
+        )
     return result
 
 
@@ -189,7 +210,7 @@ def lora(job: Job) -> None:
 
 
 def bottleneck(job: Job) -> None:
-    adapters(job, "bottleneck", 32)
+    adapters(job, "bottleneck", 30)
 
 
 def chinese_bytes(job: Job) -> None:
@@ -197,7 +218,7 @@ def chinese_bytes(job: Job) -> None:
     adapted(job, "chinese-bytes", "chinese", {"data.max_length": 256})
 
 
-def chinese(job: Job, **more: Any) -> None:
+def exchanged(job: Job) -> dict[str, Any]:
     """Another vocabulary, learned from Chinese and English: tokens that the old one has keep their rows."""
     import besag
 
@@ -205,16 +226,25 @@ def chinese(job: Job, **more: Any) -> None:
     if not folder.exists():
         texts = [*lines_of(job.data / "chinese.train.txt"), *upto(chunks(job.data / "english.txt.xz"), 2_000_000)]
         besag.train_tokenizer(texts, kind="unigram", size=12_288).save_pretrained(folder)
-    exchanged = {"tokenizer.path": str(folder), "model.vocabulary": "exchanged", "optimizer.lr": 1e-3}
-    adapted(job, "chinese", "chinese", exchanged)
-    mixed = {**exchanged, **replay(job, "chinese"), "schedule.steps": 450}
-    adapted(job, "chinese-replay", "chinese", mixed)
+    return {"tokenizer.path": str(folder), "model.vocabulary": "exchanged", "optimizer.lr": 1e-3}
+
+
+def chinese(job: Job) -> None:
+    adapted(job, "chinese", "chinese", exchanged(job))
+
+
+def chinese_replay(job: Job) -> None:
+    changes = {**exchanged(job), **replay(job, "chinese"), "schedule.steps": 450}
+    adapted(job, "chinese-replay", "chinese", changes)
 
 
 def antibody(job: Job) -> None:
-    """AntiBERTy, one token a residue; general text is not asked: it knows nothing but antibodies."""
-    changes = {"evaluation.general": [], "optimizer.lr": 5e-5, "data.batch_tokens": 2048, "schedule.steps": 150}
-    adapted(job, "antibody", "antibody", changes, chained=False)
+    """AntiBERTy on heavy chains of known structure, a token a residue; what is forgotten is told by light ones."""
+    changes = {
+        "data.max_length": 160, "data.batch_tokens": 1024, "optimizer.lr": 5e-5, "schedule.steps": 60,
+        "evaluation.sentences": 90, "evaluation.general": [str(job.data / "light.valid.txt")],
+    }  # fmt: skip
+    adapted(job, "antibody", "heavy", changes, chained=False)
 
 
 # ---- heads, sub-tokens, sizes
@@ -229,21 +259,22 @@ def file(job: Job, part: str) -> str:
     return str(job.out / whole.name)
 
 
-def heads(job: Job) -> None:
-    """SNLI with and without masked tuning: accuracy, accuracy with tokens hidden, faithfulness of explanations."""
+def heads(job: Job, masked: bool = False) -> None:
+    """SNLI: accuracy, and the faithfulness of explanations of what the head says."""
     import besag
 
     task = {"train": file(job, "train"), "valid": file(job, "valid"), "max_length": 128}
-    tuned = {}
-    for masked in (False, True):
-        tuning = {"epochs": 1 if job.small else 4, "masked": masked, "batch": 64, "lr": 2e-4}
-        recipe = {"task": task, "model": {"start": job.start}, "tuning": tuning}
-        seeded = {**recipe, "run": {"seed": job.seed, "device": job.device}}
-        result = besag.train_head(seeded, output=job.out / f"head-{masked}-{job.seed}")
-        tuned[masked] = result.model
-        job.tell(run="heads", masked=masked, seed=job.seed, **dict(result.metrics))
-    for masked, head in tuned.items():
-        job.tell(run="faithfulness", masked=masked, seed=job.seed, **faithfulness(job, head))
+    tuning = {"epochs": 1 if job.small else 4, "masked": masked, "batch": 64, "lr": 2e-4}
+    recipe = {"task": task, "model": {"start": job.start}, "tuning": tuning}
+    seeded = {**recipe, "run": {"seed": job.seed, "device": job.device}}
+    result = besag.train_head(seeded, output=job.out / f"head-{job.seed}")
+    job.tell(run="heads", masked=masked, seed=job.seed, **dict(result.metrics))
+    job.tell(run="faithfulness", masked=masked, seed=job.seed, **faithfulness(job, result.model))
+
+
+def heads_masked(job: Job) -> None:
+    """The same with masked tuning."""
+    heads(job, masked=True)
 
 
 def faithfulness(job: Job, folder: Path) -> dict[str, Any]:
@@ -288,6 +319,8 @@ def scratch(job: Job, name: str, changes: dict[str, Any]) -> None:
         "evaluation": {"sentences": ASKED},
     }  # fmt: skip
     result = besag.train(recipe, {**changes, **job.sets()}, output=job.out / f"{name}-{job.seed}", quiet=True)
+    if not result.finished:
+        raise SystemExit(f"{name} was stopped after step {result.step}")
     job.tell(run=name, seed=job.seed, steps=result.step, **{key: round(v, 4) for key, v in result.metrics.items()})
 
 
@@ -298,10 +331,11 @@ def subtokens(job: Job) -> None:
 
 
 def scaling(job: Job) -> None:
-    """Held-out loss over weights: four widths, the same steps of the same text."""
+    """Held-out loss over weights: four widths, the same steps of the same text, a step's length as 1 / width."""
     import besag
 
-    sizes = {"model.config.hidden_size:model.config.intermediate_size": [[w, 2 * w] for w in (64, 128, 256, 384)]}
+    keys = "model.config.hidden_size:model.config.intermediate_size:optimizer.lr"
+    sizes = {keys: [[w, 2 * w, 0.256 / w] for w in (64, 128, 256, 384)]}
     text = {"train": [str(job.data / "court.train.txt.xz")], "valid": [str(job.data / "court.valid.txt")]}
     few = job.sets()
     recipe = {
@@ -311,7 +345,6 @@ def scaling(job: Job) -> None:
         },
         "tokenizer": {"path": str(Path(besag.__file__).parent / "models" / "small-en")},
         "model": {"config": SMALL},
-        "optimizer": {"lr": 2e-3},
         "schedule": {"steps": few.get("schedule.steps", 400)},
         "run": {"plot": False, "log_every": 100, "checkpoint_every": 100_000, "device": job.device},
         "evaluation": {"sentences": few.get("evaluation.sentences", ASKED)},
@@ -319,13 +352,14 @@ def scaling(job: Job) -> None:
     found = besag.sweep(
         [recipe], {**sizes, "run.seed": [0, 1]}, output=job.out / "scaling", jobs=1 if job.small else 8, quiet=True
     )
-    job.tell(run="scaling", rows=found.means, curve=found.curve("parameters", "heldout_loss").words)
+    job.tell(run="scaling", rows=found.means)
+    job.tell(run="scaling", curve=found.curve("parameters", "heldout_loss").words)
 
 
 JOBS: dict[str, Callable[[Job], None]] = {
     "court": court, "german": german, "german-replay": german_replay, "chinese": chinese,
-    "chinese-bytes": chinese_bytes, "antibody": antibody, "lora": lora, "bottleneck": bottleneck, "heads": heads,
-    "subtokens": subtokens, "scaling": scaling,
+    "chinese-replay": chinese_replay, "chinese-bytes": chinese_bytes, "antibody": antibody, "lora": lora,
+    "bottleneck": bottleneck, "heads": heads, "heads-masked": heads_masked, "subtokens": subtokens, "scaling": scaling,
 }  # fmt: skip
 
 
