@@ -26,7 +26,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ASKED = 200  # sentences of an evaluation
-CHAINED = 150  # sentences whose code length is reckoned
+CHAINED = 150  # texts whose code length is reckoned
+
+
+RECIPE = Path(__file__).parent.parent / "recipes" / "continue.toml"
+SETTINGS = {  # what is other than in the recipe, which is for a minute of a laptop
+    "data.held_out": 0.002, "data.max_length": 128, "data.batch_tokens": 8192,
+    "masking.law": "uniform", "optimizer.lr": 5e-4, "schedule.steps": 300, "schedule.warmup": 0.1,
+    "run.plot": False, "run.threads": 1, "run.log_every": 50, "run.checkpoint_every": 100_000,
+    "evaluation.every": 0, "evaluation.sentences": ASKED,
+}  # fmt: skip
 
 
 class Job(NamedTuple):
@@ -73,7 +82,7 @@ def prepare(folder: Path, data: Path, corpus: Path) -> None:
 
 
 def antibodies(folder: Path, data: Path) -> None:
-    """Heavy and light chains apart, a chain a line, as AntiBERTy reads them: spaces between the residues."""
+    """Heavy and light chains apart, a chain a line, as AntiBERTy reads them: spaces between residues. And paratopes."""
     import pandas
 
     seen = set[str]()
@@ -81,10 +90,10 @@ def antibodies(folder: Path, data: Path) -> None:
         rows = pandas.read_parquet(data / f"sabdab_{name}.parquet").drop_duplicates("sequence")
         rows = rows[~rows["sequence"].isin(seen)]
         seen.update(rows["sequence"])
-        for kind, kept in (
-            ("heavy", rows["v_gene"].str.startswith("IGH")),
-            ("light", ~rows["v_gene"].str.startswith("IGH")),
-        ):
+        told = [{"text": [*row.sequence], "label": [*row.paratope_labels]} for row in rows.itertuples()]
+        write(folder / f"paratope.{part}.jsonl", ["\n".join(map(json.dumps, told))])
+        heavy = rows["v_gene"].str.startswith("IGH")
+        for kind, kept in (("heavy", heavy), ("light", ~heavy)):
             write(folder / f"{kind}.{part}.txt", ["\n".join(" ".join(one) for one in rows["sequence"][kept])])
 
 
@@ -133,26 +142,17 @@ def write(file: Path, texts: Iterable[str]) -> None:
 # ---- fields
 
 
-def adapted(job: Job, name: str, field: str, changes: dict[str, Any], chained: bool = True) -> Any:
+def adapted(job: Job, name: str, field: str, changes: dict[str, Any], chained: int = CHAINED) -> Any:
     """One run that goes on from a model, its numbers before and after, and the code length of held-out sentences."""
     import besag
 
     files = {"court": "court.train.txt.xz"}.get(field, f"{field}.train.txt")
-    recipe = {
-        "data": {
-            "train": [str(job.data / files)], "valid": [str(job.data / f"{field}.valid.txt")],
-            "unit": "sentences" if field == "court" else "documents", "max_length": 128, "batch_tokens": 8192,
-        },
-        "model": {"start": job.start},
-        "masking": {"law": "uniform", "rate": 0.2},
-        "optimizer": {"lr": 5e-4},
-        "schedule": {"steps": 300, "warmup": 0.1},
-        "run": {"plot": False, "threads": 1, "log_every": 50, "checkpoint_every": 100_000},
-        "evaluation": {"sentences": ASKED, "general": [str(job.data / "general.txt.xz")]},
-    }  # fmt: skip
+    read = {"data.train": [str(job.data / files)], "data.valid": [str(job.data / f"{field}.valid.txt")]}
+    read |= {"data.unit": "sentences" if field == "court" else "documents", "model.start": job.start}
+    read |= {"evaluation.general": [str(job.data / "general.txt.xz")]}
     begun = time.monotonic()
     folder = job.out / f"{name}-{job.seed}"
-    result = besag.train(recipe, {**changes, **job.sets()}, output=folder, quiet=True)
+    result = besag.train(RECIPE, {**SETTINGS, **read, **changes, **job.sets()}, output=folder, quiet=True)
     if not result.finished:  # stopped by a signal: what was measured is the start alone
         raise SystemExit(f"{name} was stopped after step {result.step}")
     seconds = round(time.monotonic() - begun)
@@ -160,13 +160,12 @@ def adapted(job: Job, name: str, field: str, changes: dict[str, Any], chained: b
     tokens = after.get("tokens")
     told = {"before": before, "after": {key: after[key] for key in before if key in after}}
     job.tell(run=name, seed=job.seed, steps=result.step, tokens=tokens, seconds=seconds, **told)
-    if chained and (folder / "model").exists():
-        texts = [line for line in lines_of(job.data / f"{field}.valid.txt") if 10 <= len(line) <= 200]
-        texts = texts[:2] if job.small else texts[:CHAINED]
-        models = {"before": job.start, "after": str(folder / "model")}
-        job.tell(
-            run=name, seed=job.seed, chain_bits={which: bits(job, model, texts) for which, model in models.items()}
-        )
+    if chained:
+        lines = lines_of(job.data / f"{field}.valid.txt")
+        texts = [line for line in lines if 10 <= len(line) <= 200] or lines
+        texts = texts[: 2 if job.small else chained]
+        told = {"before": bits(job, job.start, texts), "after": bits(job, str(folder / "model"), texts)}
+        job.tell(run=name, seed=job.seed, chain_bits=told)
     return result
 
 
@@ -195,14 +194,14 @@ def german(job: Job) -> None:
 
 
 def german_replay(job: Job) -> None:
-    adapted(job, "german-replay", "german", {**replay(job, "german"), "schedule.steps": 450}, chained=False)
+    adapted(job, "german-replay", "german", {**replay(job, "german"), "schedule.steps": 450}, chained=0)
 
 
 def adapters(job: Job, method: str, rank: int) -> None:
     """As many weights of either kind, the same batches, two learning rates."""
     for lr in (1e-3, 3e-3):
         changes = {"adapt.method": method, "adapt.rank": rank, "adapt.keep": "apart", "optimizer.lr": lr}
-        adapted(job, f"german-{method}-{lr:g}", "german", {**changes, "optimizer.weight_decay": 0.0}, chained=False)
+        adapted(job, f"german-{method}-{lr:g}", "german", {**changes, "optimizer.weight_decay": 0.0}, chained=0)
 
 
 def lora(job: Job) -> None:
@@ -244,7 +243,7 @@ def antibody(job: Job) -> None:
         "data.max_length": 160, "data.batch_tokens": 1024, "optimizer.lr": 5e-5, "schedule.steps": 60,
         "evaluation.sentences": 90, "evaluation.general": [str(job.data / "light.valid.txt")],
     }  # fmt: skip
-    adapted(job, "antibody", "heavy", changes, chained=False)
+    adapted(job, "antibody", "heavy", changes, chained=5)
 
 
 # ---- heads, sub-tokens, sizes
@@ -297,6 +296,19 @@ def faithfulness(job: Job, folder: Path) -> dict[str, Any]:
         for name, found in ((method, values), (f"{method}, area", areas)):
             told[name] = [round(float(one), 4) for one in (found.mean(), found.std(ddof=1) / len(found) ** 0.5)]
     return told
+
+
+def paratope(job: Job) -> None:
+    """Which residues of an antibody touch its antigen: a tagger on AntiBERTy (--start), of 240 chains."""
+    import besag
+
+    few = job.out / "paratope.train.jsonl"
+    write(few, ["\n".join(lines_of(job.data / "paratope.train.jsonl")[: 4 if job.small else 240])])
+    task = {"kind": "tag", "train": str(few), "valid": str(job.data / "paratope.valid.jsonl"), "max_length": 160}
+    recipe = {"task": task, "model": {"start": job.start}, "tuning": {"epochs": 2, "batch": 8, "lr": 1e-4}}
+    seeded = {**recipe, "run": {"seed": job.seed, "device": job.device}}
+    result = besag.train_head(seeded, output=job.out / f"tagger-{job.seed}", tell=lambda line: print(line, flush=True))
+    job.tell(run="paratope", seed=job.seed, **dict(result.metrics))
 
 
 SMALL = {"hidden_size": 256, "num_hidden_layers": 6, "num_attention_heads": 4, "intermediate_size": 512}
@@ -359,7 +371,8 @@ def scaling(job: Job) -> None:
 JOBS: dict[str, Callable[[Job], None]] = {
     "court": court, "german": german, "german-replay": german_replay, "chinese": chinese,
     "chinese-replay": chinese_replay, "chinese-bytes": chinese_bytes, "antibody": antibody, "lora": lora,
-    "bottleneck": bottleneck, "heads": heads, "heads-masked": heads_masked, "subtokens": subtokens, "scaling": scaling,
+    "bottleneck": bottleneck, "heads": heads, "heads-masked": heads_masked, "paratope": paratope,
+    "subtokens": subtokens, "scaling": scaling,
 }  # fmt: skip
 
 
