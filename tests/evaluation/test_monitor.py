@@ -98,6 +98,16 @@ def test_some_places_of_a_sentence_stand_for_all_of_them(monkeypatch: pytest.Mon
     assert math.log(monitor(model)["pseudo_perplexity"]) == pytest.approx(expected, rel=1e-5)
 
 
+def test_long_texts_are_asked_where_there_are_no_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("besag.evaluation.monitor.LONGEST", 12)
+    model, words = network()
+    long, short = "the old tree and the old tree", "the old tree"
+    alone, beside = Monitor(RECIPE, words, [long, long]), Monitor(RECIPE, words, [long, short])
+    assert [one.ids.shape[1] - 2 > 12 for one in alone.sentences] == [True, True]
+    assert alone(model)["pseudo_bits_per_character"] > 0
+    assert [one.ids.shape[1] - 2 <= 12 for one in beside.sentences] == [True]
+
+
 def test_masks_are_the_same_at_every_visit_and_for_every_seed_of_the_run() -> None:
     _, words = network()
     other = replace(RECIPE, run=replace(RECIPE.run, seed=99))

@@ -258,10 +258,12 @@ class Monitor:
         return cuts.segments(pieces, documents, cuts.targets(drawn, self.recipe.data.max_length, self.template.size))
 
     def _sentences(self, held: Tokenised) -> list[Ints]:
-        """Whole sentences, without special tokens."""
+        """Whole sentences, without special tokens; where all are long, as chains of residues are, the long ones."""
         pieces = cuts.pieces(held.marks, held.documents, self.room)
         length = np.diff(pieces)
-        usual = np.flatnonzero((length >= min(SHORTEST, self.room)) & (length <= min(LONGEST, self.room)))
+        enough = length >= min(SHORTEST, self.room)
+        short = enough & (length <= LONGEST)
+        usual = np.flatnonzero(short if short.any() else enough)
         order = np.argsort(noise.uniform(SEED, Monitoring.SENTENCES, usual), kind="stable")
         chosen = usual[order[: self.recipe.evaluation.sentences]]
         return [np.asarray(held.tokens[pieces[one] : pieces[one + 1]], np.int64) for one in chosen.tolist()]

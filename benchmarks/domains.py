@@ -1,0 +1,404 @@
+"""Going on with the embedded model in fields it has not read, and other small real runs: figures in docs/training/.
+
+    python benchmarks/domains.py prepare FOLDER --data DATA --corpus CORPUS     # cuts what the jobs read, about 10 MB
+    python benchmarks/domains.py list
+    python benchmarks/domains.py JOB FOLDER -o OUT [--seeds 0 1] [--small]      # a line of JSON for each run
+
+Each job is a process of its own and needs none of the others; a GPU takes them side by side. `--small` runs two steps
+of each on any machine, to see that nothing is in the way. Fields:
+
+    court     spoken English, arguments before a court; whole chunks held out
+    german    German captions of Multi30k; its validation captions held out
+    chinese   corrected sentences of SIGHAN's training sets; those of its test of 2015 held out
+    antibody  heavy chains of SAbDab, to go on from AntiBERTy (--start); a CPU is enough
+
+General text, by which forgetting is measured, is the embedded model's own held-out text; of antibodies, light chains.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ASKED = 200  # sentences of an evaluation
+CHAINED = 150  # texts whose code length is reckoned
+
+
+RECIPE = Path(__file__).parent.parent / "recipes" / "continue.toml"
+SETTINGS = {  # what is other than in the recipe, which is for a minute of a laptop
+    "data.held_out": 0.002, "data.max_length": 128, "data.batch_tokens": 8192,
+    "masking.law": "uniform", "optimizer.lr": 5e-4, "schedule.steps": 300, "schedule.warmup": 0.1,
+    "run.plot": False, "run.threads": 1, "run.log_every": 50, "run.checkpoint_every": 100_000,
+    "evaluation.every": 0, "evaluation.sentences": ASKED,
+}  # fmt: skip
+
+
+class Job(NamedTuple):
+    """What is asked of a job: its files, its results, and how long it may take."""
+
+    data: Path
+    out: Path
+    seed: int
+    small: bool
+    device: str
+    start: str
+
+    def tell(self, **said: Any) -> None:
+        line = json.dumps(said, ensure_ascii=False)
+        with (self.out / "results.jsonl").open("a", encoding="utf-8") as lines:
+            lines.write(line + "\n")
+        print(line, flush=True)
+
+    def sets(self) -> dict[str, Any]:
+        few = {"schedule.steps": 2, "data.batch_tokens": 256, "evaluation.sentences": 4}
+        return {"run.seed": self.seed, "run.device": self.device, **(few if self.small else {})}
+
+
+# ---- data
+
+
+def prepare(folder: Path, data: Path, corpus: Path) -> None:
+    """Everything that the jobs read, cut to size, each part in one file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    court = chunks(corpus / "part-04.txt.xz")
+    write(folder / "court.valid.txt", [next(court) for _ in range(60)])
+    write(folder / "court.train.txt.xz", upto(court, 10_000_000))
+    write(folder / "english.txt.xz", upto(chunks(corpus / "part-00.txt.xz"), 4_000_000))
+    (folder / "general.txt.xz").write_bytes((corpus / "valid.txt.xz").read_bytes())
+    for part, name in (("train", "train"), ("valid", "val")):
+        write(folder / f"german.{part}.txt", [(data / "multi30k" / f"{name}.de").read_text(encoding="utf-8")])
+    sighan = data / "spelling_sighan"
+    held = lines_of(sighan / "test15_correct.txt")
+    read = [line for year in (13, 14, 15) for line in lines_of(sighan / f"train{year}_correct.txt")]
+    write(folder / "chinese.valid.txt", ["\n".join(held)])
+    write(folder / "chinese.train.txt", ["\n".join(dict.fromkeys(line for line in read if line not in set(held)))])
+    snli(folder, data / "snli" / "validation.tsv")
+    antibodies(folder, data / "protein_antibody")
+
+
+def antibodies(folder: Path, data: Path) -> None:
+    """Heavy and light chains apart, a chain a line, as AntiBERTy reads them: spaces between residues. And paratopes."""
+    import pandas
+
+    seen = set[str]()
+    for part, name in (("train", "train"), ("valid", "val")):
+        rows = pandas.read_parquet(data / f"sabdab_{name}.parquet").drop_duplicates("sequence")
+        rows = rows[~rows["sequence"].isin(seen)]
+        seen.update(rows["sequence"])
+        told = [{"text": [*row.sequence], "label": [*row.paratope_labels]} for row in rows.itertuples()]
+        write(folder / f"paratope.{part}.jsonl", ["\n".join(map(json.dumps, told))])
+        heavy = rows["v_gene"].str.startswith("IGH")
+        for kind, kept in (("heavy", heavy), ("light", ~heavy)):
+            write(folder / f"{kind}.{part}.txt", ["\n".join(" ".join(one) for one in rows["sequence"][kept])])
+
+
+def snli(folder: Path, file: Path) -> None:
+    """Premise and hypothesis as one text, and the label; every tenth premise is held out, with all its hypotheses."""
+    words = {"0": "entailment", "1": "neutral", "2": "contradiction"}
+    rows = [line.split("\t") for line in lines_of(file)[1:]]
+    premises = {premise: at for at, premise in enumerate(dict.fromkeys(row[0] for row in rows))}
+    for part in ("train", "valid"):
+        kept = [row for row in rows if row[2] in words and (premises[row[0]] % 10 == 0) == (part == "valid")]
+        said = [f"{premise} / {hypothesis}\t{words[label]}" for premise, hypothesis, label in kept]
+        write(folder / f"snli.{part}.tsv", ["\n".join(["text\tlabel", *said])])
+
+
+def chunks(file: Path) -> Iterator[str]:
+    """The runs of lines between empty ones."""
+    held: list[str] = []
+    with lzma.open(file, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            if line.strip():
+                held.append(line.rstrip("\n"))
+            elif held:
+                yield "\n".join(held)
+                held = []
+    if held:
+        yield "\n".join(held)
+
+
+def upto(texts: Iterable[str], characters: int) -> Iterator[str]:
+    for text in texts:
+        yield text
+        characters -= len(text)
+        if characters <= 0:
+            return
+
+
+def lines_of(file: Path) -> list[str]:
+    return [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def write(file: Path, texts: Iterable[str]) -> None:
+    whole = ("\n\n".join(texts).rstrip("\n") + "\n").encode()
+    file.write_bytes(lzma.compress(whole, preset=9) if file.suffix == ".xz" else whole)
+
+
+# ---- fields
+
+
+def adapted(job: Job, name: str, field: str, changes: dict[str, Any], chained: int = CHAINED) -> Any:
+    """One run that goes on from a model, its numbers before and after, and the code length of held-out sentences."""
+    import besag
+
+    files = {"court": "court.train.txt.xz"}.get(field, f"{field}.train.txt")
+    read = {"data.train": [str(job.data / files)], "data.valid": [str(job.data / f"{field}.valid.txt")]}
+    read |= {"data.unit": "sentences" if field == "court" else "documents", "model.start": job.start}
+    read |= {"evaluation.general": [str(job.data / "general.txt.xz")]}
+    begun = time.monotonic()
+    folder = job.out / f"{name}-{job.seed}"
+    result = besag.train(RECIPE, {**SETTINGS, **read, **changes, **job.sets()}, output=folder, quiet=True)
+    if not result.finished:  # stopped by a signal: what was measured is the start alone
+        raise SystemExit(f"{name} was stopped after step {result.step}")
+    seconds = round(time.monotonic() - begun)
+    before, after = ({key: round(value, 4) for key, value in one.items()} for one in (result.before, result.metrics))
+    tokens = after.get("tokens")
+    told = {"before": before, "after": {key: after[key] for key in before if key in after}}
+    job.tell(run=name, seed=job.seed, steps=result.step, tokens=tokens, seconds=seconds, **told)
+    if chained:
+        lines = lines_of(job.data / f"{field}.valid.txt")
+        texts = [line for line in lines if 10 <= len(line) <= 200] or lines
+        texts = texts[: 2 if job.small else chained]
+        told = {"before": bits(job, job.start, texts), "after": bits(job, str(folder / "model"), texts)}
+        job.tell(run=name, seed=job.seed, chain_bits=told)
+    return result
+
+
+def bits(job: Job, model: str, texts: list[str]) -> float:
+    """Bits a character by the chain rule: a code length, unlike −PLL."""
+    import numpy as np
+
+    import besag
+
+    lm = besag.load(model, device=None if job.device == "auto" else job.device, dtype="float32", progress=False)
+    total = sum(score.total for score in lm.score(texts, "chain"))
+    return round(float(-total / np.log(2) / sum(map(len, texts))), 4)
+
+
+def replay(job: Job, field: str) -> dict[str, Any]:
+    """General text among that of the field: about as much of it."""
+    return {"data.train": [str(job.data / f"{field}.train.txt"), str(job.data / "english.txt.xz")]}
+
+
+def court(job: Job) -> None:
+    adapted(job, "court", "court", {})
+
+
+def german(job: Job) -> None:
+    adapted(job, "german", "german", {})
+
+
+def german_replay(job: Job) -> None:
+    adapted(job, "german-replay", "german", {**replay(job, "german"), "schedule.steps": 450}, chained=0)
+
+
+def adapters(job: Job, method: str, rank: int) -> None:
+    """As many weights of either kind, the same batches, two learning rates."""
+    for lr in (1e-3, 3e-3):
+        changes = {"adapt.method": method, "adapt.rank": rank, "adapt.keep": "apart", "optimizer.lr": lr}
+        adapted(job, f"german-{method}-{lr:g}", "german", {**changes, "optimizer.weight_decay": 0.0}, chained=0)
+
+
+def lora(job: Job) -> None:
+    adapters(job, "lora", 4)
+
+
+def bottleneck(job: Job) -> None:
+    adapters(job, "bottleneck", 30)
+
+
+def chinese_bytes(job: Job) -> None:
+    """With the tokenizer of the English model, which spells Chinese in bytes: three tokens a character."""
+    adapted(job, "chinese-bytes", "chinese", {"data.max_length": 256})
+
+
+def exchanged(job: Job) -> dict[str, Any]:
+    """Another vocabulary, learned from Chinese and English: tokens that the old one has keep their rows."""
+    import besag
+
+    folder = job.out / f"tokenizer-{job.seed}"
+    if not folder.exists():
+        texts = [*lines_of(job.data / "chinese.train.txt"), *upto(chunks(job.data / "english.txt.xz"), 2_000_000)]
+        besag.train_tokenizer(texts, kind="unigram", size=12_288).save_pretrained(folder)
+    return {"tokenizer.path": str(folder), "model.vocabulary": "exchanged", "optimizer.lr": 1e-3}
+
+
+def chinese(job: Job) -> None:
+    adapted(job, "chinese", "chinese", exchanged(job))
+
+
+def chinese_replay(job: Job) -> None:
+    changes = {**exchanged(job), **replay(job, "chinese"), "schedule.steps": 450}
+    adapted(job, "chinese-replay", "chinese", changes)
+
+
+def antibody(job: Job) -> None:
+    """AntiBERTy on heavy chains of known structure, a token a residue; what is forgotten is told by light ones."""
+    changes = {
+        "data.max_length": 160, "data.batch_tokens": 1024, "optimizer.lr": 5e-5, "schedule.steps": 60,
+        "evaluation.sentences": 90, "evaluation.general": [str(job.data / "light.valid.txt")],
+    }  # fmt: skip
+    adapted(job, "antibody", "heavy", changes, chained=5)
+
+
+# ---- heads, sub-tokens, sizes
+
+
+def file(job: Job, part: str) -> str:
+    """The labelled examples; of a small run the first few."""
+    whole = job.data / f"snli.{part}.tsv"
+    if not job.small:
+        return str(whole)
+    write(job.out / whole.name, ["\n".join(lines_of(whole)[:13])])
+    return str(job.out / whole.name)
+
+
+def heads(job: Job, masked: bool = False) -> None:
+    """SNLI: accuracy, and the faithfulness of explanations of what the head says."""
+    import besag
+
+    task = {"train": file(job, "train"), "valid": file(job, "valid"), "max_length": 128}
+    tuning = {"epochs": 1 if job.small else 4, "masked": masked, "batch": 64, "lr": 2e-4}
+    recipe = {"task": task, "model": {"start": job.start}, "tuning": tuning}
+    seeded = {**recipe, "run": {"seed": job.seed, "device": job.device}}
+    result = besag.train_head(seeded, output=job.out / f"head-{job.seed}")
+    job.tell(run="heads", masked=masked, seed=job.seed, **dict(result.metrics))
+    job.tell(run="faithfulness", masked=masked, seed=job.seed, **faithfulness(job, result.model))
+
+
+def heads_masked(job: Job) -> None:
+    """The same with masked tuning."""
+    heads(job, masked=True)
+
+
+def faithfulness(job: Job, folder: Path) -> dict[str, Any]:
+    """Of explanations of a head's labels of held-out texts: means with standard errors, a method each."""
+    import numpy as np
+
+    import besag
+
+    device = None if job.device == "auto" else job.device
+    lm = besag.load(job.start, device=device, progress=False)
+    head = besag.load_head(folder, device=device)
+    asked = [line.split("\t")[0] for line in lines_of(Path(file(job, "valid")))[1:]]
+    asked = asked[:: max(1, len(asked) // (2 if job.small else 40))]
+    told: dict[str, Any] = {"texts": len(asked)}
+    for method in ("mask", "delete"):
+        explained = [lm.explain(one, classifier=head, method=method, curve=True, orders=10) for one in asked]
+        values = np.array([one.curve.relative for one in explained])
+        told[f"{method}, unknown"] = int(np.isnan(values).sum())  # hiding everything lowers nothing
+        areas, values = np.array([one.curve.area for one in explained]), values[~np.isnan(values)]
+        for name, found in ((method, values), (f"{method}, area", areas)):
+            told[name] = [round(float(one), 4) for one in (found.mean(), found.std(ddof=1) / len(found) ** 0.5)]
+    return told
+
+
+def paratope(job: Job) -> None:
+    """Which residues of an antibody touch its antigen: a tagger on AntiBERTy (--start), of 240 chains."""
+    import besag
+
+    few = job.out / "paratope.train.jsonl"
+    write(few, ["\n".join(lines_of(job.data / "paratope.train.jsonl")[: 4 if job.small else 240])])
+    task = {"kind": "tag", "train": str(few), "valid": str(job.data / "paratope.valid.jsonl"), "max_length": 160}
+    recipe = {"task": task, "model": {"start": job.start}, "tuning": {"epochs": 2, "batch": 8, "lr": 1e-4}}
+    seeded = {**recipe, "run": {"seed": job.seed, "device": job.device}}
+    result = besag.train_head(seeded, output=job.out / f"tagger-{job.seed}", tell=lambda line: print(line, flush=True))
+    job.tell(run="paratope", seed=job.seed, **dict(result.metrics))
+
+
+SMALL = {"hidden_size": 256, "num_hidden_layers": 6, "num_attention_heads": 4, "intermediate_size": 512}
+
+
+def scratch(job: Job, name: str, changes: dict[str, Any]) -> None:
+    """A small network from nothing, on German captions."""
+    import besag
+
+    recipe = {
+        "data": {
+            "train": [str(job.data / "german.train.txt")], "valid": [str(job.data / "german.valid.txt")],
+            "unit": "documents", "max_length": 64, "batch_tokens": 8192,
+        },
+        "tokenizer": {"size": 4000},
+        "model": {"config": SMALL},
+        "optimizer": {"lr": 1e-3},
+        "schedule": {"steps": 500},
+        "run": {"plot": False, "threads": 1, "log_every": 100, "checkpoint_every": 100_000},
+        "evaluation": {"sentences": ASKED},
+    }  # fmt: skip
+    result = besag.train(recipe, {**changes, **job.sets()}, output=job.out / f"{name}-{job.seed}", quiet=True)
+    if not result.finished:
+        raise SystemExit(f"{name} was stopped after step {result.step}")
+    job.tell(run=name, seed=job.seed, steps=result.step, **{key: round(v, 4) for key, v in result.metrics.items()})
+
+
+def subtokens(job: Job) -> None:
+    """German word forms, with vectors of runs of three characters and without: the same batches."""
+    for width in (0, 3):
+        scratch(job, f"subtokens-{width}", {"model.subtokens": width})
+
+
+def scaling(job: Job) -> None:
+    """Held-out loss over weights: four widths, the same steps of the same text, one learning rate."""
+    import besag
+
+    sizes = {"model.config.hidden_size:model.config.intermediate_size": [[w, 2 * w] for w in (64, 128, 256, 384)]}
+    text = {"train": [str(job.data / "court.train.txt.xz")], "valid": [str(job.data / "court.valid.txt")]}
+    few = job.sets()
+    recipe = {
+        "data": {
+            **text, "unit": "sentences", "max_length": 128, "batch_tokens": 256 if job.small else 8192,
+            "cache": str(job.out / "cache"),
+        },
+        "tokenizer": {"path": str(Path(besag.__file__).parent / "models" / "small-en")},
+        "model": {"config": SMALL},
+        "optimizer": {"lr": 2e-3},
+        "schedule": {"steps": few.get("schedule.steps", 400)},
+        "run": {"plot": False, "log_every": 100, "checkpoint_every": 100_000, "device": job.device},
+        "evaluation": {"sentences": few.get("evaluation.sentences", ASKED)},
+    }  # fmt: skip
+    found = besag.sweep(
+        [recipe], {**sizes, "run.seed": [0, 1]}, output=job.out / "scaling", jobs=1 if job.small else 8, quiet=True
+    )
+    job.tell(run="scaling", rows=found.means)
+    job.tell(run="scaling", curve=found.curve("parameters", "heldout_loss").words)
+
+
+JOBS: dict[str, Callable[[Job], None]] = {
+    "court": court, "german": german, "german-replay": german_replay, "chinese": chinese,
+    "chinese-replay": chinese_replay, "chinese-bytes": chinese_bytes, "antibody": antibody, "lora": lora,
+    "bottleneck": bottleneck, "heads": heads, "heads-masked": heads_masked, "paratope": paratope,
+    "subtokens": subtokens, "scaling": scaling,
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["prepare", "list", *JOBS])
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("-o", "--output", type=Path, default=Path("runs/domains"))
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--corpus", type=Path)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--start", default="small-en", help="the model to go on from")
+    parser.add_argument("--small", action="store_true", help="two steps of everything")
+    chosen = parser.parse_args()
+    if chosen.what == "list":
+        print(*JOBS, sep="\n")
+        return
+    if chosen.what == "prepare":
+        prepare(chosen.folder, chosen.data, chosen.corpus)
+        return
+    out = chosen.output / chosen.what
+    out.mkdir(parents=True, exist_ok=True)
+    for seed in chosen.seeds:
+        JOBS[chosen.what](Job(chosen.folder, out, seed, chosen.small, chosen.device, chosen.start))
+
+
+if __name__ == "__main__":
+    main()
