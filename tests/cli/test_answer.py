@@ -48,3 +48,10 @@ def test_what_is_wrong_is_one_line(run: Run, rows: Path, tmp_path: Path) -> None
         result = run("answer", rows, "--template", "{text} [MASK]", *words, "-m", tmp_path / "bert")
         assert result.exit_code == 2
         assert why in result.stderr
+
+    (tmp_path / "empty.tsv").touch()
+    result = run(
+        "answer", tmp_path / "empty.tsv", "--template", "{text} [MASK]", "--label", "a=cat", "--label", "b=mat"
+    )
+    assert result.exit_code == 2
+    assert "empty.tsv has no rows" in result.stderr

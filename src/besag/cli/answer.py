@@ -116,4 +116,6 @@ def task_rows(path: str) -> list[Mapping[str, Any]]:
         if not isinstance(row.values, Mapping):
             raise BesagError(f"{row.where} has no columns: give JSON Lines, TSV, CSV or Parquet")
         found.append(row.values)
+    if not found:
+        raise BesagError(f"{path} has no rows: give JSON Lines, TSV, CSV or Parquet with the template's columns")
     return found
