@@ -3,7 +3,7 @@
     python benchmarks/rescoring.py --scores build/rescoring/scores.jsonl                     # hours on a CPU core
     python benchmarks/rescoring.py --scores build/rescoring/scores.jsonl --longest 10        # short utterances alone
     python benchmarks/rescoring.py --scores build/rescoring/scores.jsonl --only-kept         # what has scores already
-    python benchmarks/rescoring.py --scores chain.jsonl --methods chain --only-score         # no judging: no jiwer needed
+    python benchmarks/rescoring.py --scores chain.jsonl --methods chain --only-score         # without jiwer
 
 Scores are kept as they come, so a run that was stopped goes on, and with all of them kept the tables take seconds.
 `--only-score` takes the shortest utterances first: where it is stopped, those up to some length are whole. The

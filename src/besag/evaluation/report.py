@@ -34,8 +34,10 @@ def _section(one: Evaluation) -> str:
         for part in one.parts for status, count in part.unscored.items()
     ]  # fmt: skip
     every = [(part, figure) for part in one.parts for figure in part.figures]
-    told = {figure.name: f"{figure.meaning}. {figure.direction}; standard error: {figure.error}"
-            for _, figure in reversed(every)}  # of one name the first speaks: it is that of all items, if there is one
+    told = {
+        figure.name: f"{figure.meaning}. {figure.direction}; standard error: {figure.error}"
+        for _, figure in reversed(every)
+    }  # of one name the first speaks: it is that of all items, if there is one
     meanings = "".join(f"<li><b>{written(name)}</b>: {written(text)}</li>" for name, text in reversed(told.items()))
     return (
         f"<h2>{written(suite.name)}</h2><p>{written(suite.title)}<br><small>{written(_sources(one))}</small></p>\n"

@@ -1,4 +1,4 @@
-"""The reading task: surprisals by plain forward passes, scores by scipy-free least squares written out, files checked."""
+"""The reading task: surprisals by plain forward passes, scores by least squares written out, files checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reading task of the BabyLM pipeline (2025): how much of reading times does the surprise of a masked model explain?
+"""The reading task of the BabyLM pipeline (2025): how much of reading times does a masked model's surprise explain?
 
 A word is guessed from what stands before it: the context, then three masks, of which the first is asked. A word of
 several tokens is asked token after token, each written behind the context when it has been asked:
