@@ -1,4 +1,4 @@
-"""Bits a character and a byte of held-out text: by `pll`, which is no probability, and by `chain`, which is one given the length.
+"""Bits a character and a byte of held-out text, by `pll`, which is no probability, and `chain`, one given the length.
 
     python benchmarks/bits.py valid.txt.xz --models src/besag/models/small-en other/model --sentences 500
 

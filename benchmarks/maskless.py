@@ -1,4 +1,4 @@
-"""How near `maskless` comes to `pll` on texts that its scorer did not learn from: the SNLI rows of docs/scores/maskless.md.
+"""How near `maskless` comes to `pll` on texts that no scorer learned from: the SNLI rows of docs/scores/maskless.md.
 
     python benchmarks/maskless.py snli/validation.tsv --columns premise hypothesis --texts 150
 
