@@ -1,4 +1,4 @@
-"""Bits a character of held-out text: by `pll`, which is no probability, and by `chain`, which is one given the length.
+"""Bits a character and a byte of held-out text, by `pll`, which is no probability, and `chain`, one given the length.
 
     python benchmarks/bits.py valid.txt.xz --models src/besag/models/small-en other/model --sentences 500
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from pathlib import Path
 
 from studies import sentences
 
@@ -19,18 +20,22 @@ def main() -> None:
     parser.add_argument("text", nargs="+")
     parser.add_argument("--models", nargs="+", required=True)
     parser.add_argument("--sentences", type=int, default=500)
+    parser.add_argument("--device")
     chosen = parser.parse_args()
 
     import besag
 
     texts = sentences(chosen.text, chosen.sentences)
-    characters = sum(map(len, texts))
+    characters, size = sum(map(len, texts)), sum(len(text.encode()) for text in texts)
     for model in chosen.models:
-        lm = besag.load(model, dtype="float32", progress=False)
-        told: dict[str, object] = {"model": model, "sentences": len(texts), "characters": characters}
+        lm = besag.load(model, dtype="float32", device=chosen.device, progress=False)
+        told: dict[str, object] = {
+            "text": Path(chosen.text[0]).name, "model": lm.name, "sentences": len(texts), "characters": characters,
+            "bytes": size,
+        }  # fmt: skip
         for method in ("pll", "chain"):
-            scores = lm.score(texts, method)
-            told[method] = round(-sum(one.total for one in scores) / characters / math.log(2), 4)
+            bits = -sum(one.total for one in lm.score(texts, method)) / math.log(2)
+            told[method], told[f"{method}_per_byte"] = round(bits / characters, 4), round(bits / size, 4)
         print(json.dumps(told), flush=True)
 
 

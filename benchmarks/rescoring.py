@@ -3,8 +3,10 @@
     python benchmarks/rescoring.py --scores build/rescoring/scores.jsonl                     # hours on a CPU core
     python benchmarks/rescoring.py --scores build/rescoring/scores.jsonl --longest 10        # short utterances alone
     python benchmarks/rescoring.py --scores build/rescoring/scores.jsonl --only-kept         # what has scores already
+    python benchmarks/rescoring.py --scores chain.jsonl --methods chain --only-score         # without jiwer
 
-Scores are kept as they come, so a run that was stopped goes on, and with all of them kept the tables take seconds. The
+Scores are kept as they come, so a run that was stopped goes on, and with all of them kept the tables take seconds.
+`--only-score` takes the shortest utterances first: where it is stopped, those up to some length are whole. The
 data (BESAG_DATA/asr_nbest_librispeech) is none of besag's. λ of each fold is tuned on the other; text is scored in
 sentence case with a full stop.
 """
@@ -29,6 +31,7 @@ def main() -> None:
     parser.add_argument("--scores", required=True, help="the file that keeps scores")
     parser.add_argument("--longest", type=int, help="only utterances whose first-best hypothesis has so many words")
     parser.add_argument("--only-kept", action="store_true", help="only utterances that all methods have scored already")
+    parser.add_argument("--only-score", action="store_true", help="keep scores, and judge nothing")
     parser.add_argument("--combine", action="store_true", help="also all methods together")
     parser.add_argument("--model")
     parser.add_argument("--device")
@@ -49,6 +52,9 @@ def main() -> None:
             lists = [one for one in lists if len(one.hypotheses[0].text.split()) <= chosen.longest]
         if chosen.only_kept:
             lists = kept(lists, lm.name, chosen.methods, chosen.scores)
+        if chosen.only_score:
+            keep(lm, lists, chosen.methods, chosen.scores)
+            continue
         print(f"\n{name}: {len(lists):,} of {every:,} utterances", flush=True)
         if len(lists) < 2:
             continue
@@ -63,6 +69,17 @@ def main() -> None:
         Path(chosen.json).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     if chosen.plot and found:
         draw(found, chosen.plot)
+
+
+def keep(lm: Any, lists: Sequence[Any], methods: Sequence[str], path: str) -> None:
+    """Score every hypothesis, those of short utterances first."""
+    from besag.rescoring import ledger
+    from besag.rescoring.texts import prepared
+    from besag.scores import method
+
+    short = sorted(lists, key=lambda one: len(one.hypotheses[0].text.split()))
+    texts = [prepared(each.text, "sentence", True) for one in short for each in one.hypotheses]
+    ledger.scores([ledger.Scorer(name, lm.engine, method(name)) for name in methods], texts, path, print)
 
 
 def kept(lists: Sequence[Any], model: str, methods: Sequence[str], path: str) -> list[Any]:

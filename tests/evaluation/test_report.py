@@ -7,11 +7,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
+import pytest
 from tests.laws import Arbitrary
 
 import besag
 from besag.evaluation.evaluation import Evaluation, Part
-from besag.evaluation.report import page
+from besag.evaluation.report import _marks, page
 from besag.evaluation.suite import suite
 
 BAD = "<script>alert(1)</script>"
@@ -60,3 +62,29 @@ def test_a_suite_without_numbers_has_a_page(tmp_path: Path) -> None:
     text = page([Evaluation(own, (Part(own, "m", "pll", "float32", rows),))], {})
     assert "<svg" not in text
     assert "1 without numbers" in text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "marks"),
+    [
+        (-5.0, 75.0, [-20, 0, 20, 40, 60, 80]),
+        (0.0, 0.0, [-0.06, -0.04, -0.02, 0, 0.02, 0.04, 0.06]),
+        (1.1, 1.2, [1.05, 1.1, 1.15, 1.2, 1.25]),
+    ],
+)
+def test_an_axis_has_round_marks_around_its_numbers(low: float, high: float, marks: list[float]) -> None:
+    assert list(_marks(low, high)) == pytest.approx(marks)
+
+
+def test_of_figures_of_one_name_the_first_says_what_it_means() -> None:
+    own = suite("reading_times", measures="A,B", folds=2)
+    draw = np.random.default_rng(0)
+    rows = [
+        {"id": str(k), "group": "x", "status": "ok", "words": ["a", "bb", "c"], "positions": [1, 2, 3],
+         "surprisal": draw.normal(size=3).tolist(), "time:A": draw.normal(size=3).tolist(),
+         "time:B": draw.normal(size=3).tolist()}
+        for k in range(20)
+    ]  # fmt: skip
+    text = page([Evaluation(own, (Part(own, "m", "chain", "float32", rows),))], {})
+    told = text[text.index("<li><b>delta log-likelihood") :].split("</li>")[0]
+    assert "(A)" in told  # the headline's measure

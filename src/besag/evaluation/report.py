@@ -12,7 +12,8 @@ from besag.results.grid import written
 from besag.results.page import document
 
 COLOURS = ("#e24826", "#2f7ed8", "#2a9d5c", "#a259d9", "#d99a00", "#5b6770", "#c2185b", "#00838f")
-LEFT, WIDE, LINE = 260, 460, 22  # of a chart, in pixels: names, the axis, the height of a group
+LEFT, WIDE, LINE, DOT = 260, 460, 22, 7  # of a chart, in pixels: names, the axis, the height of a group and of a dot
+PERCENT = (0.0, 25.0, 50.0, 75.0, 100.0)  # marks of an axis of shares
 STYLE = """
 td:nth-child(-n+3),th:nth-child(-n+3){text-align:left}
 svg text{fill:var(--ink);font:12px system-ui,sans-serif}svg .rule{stroke:var(--rule)}svg .soft{fill:var(--soft)}
@@ -33,8 +34,11 @@ def _section(one: Evaluation) -> str:
         for part in one.parts for status, count in part.unscored.items()
     ]  # fmt: skip
     every = [(part, figure) for part in one.parts for figure in part.figures]
-    told = {figure.name: f"{figure.meaning}. {figure.direction}; standard error: {figure.error}" for _, figure in every}
-    meanings = "".join(f"<li><b>{written(name)}</b>: {written(text)}</li>" for name, text in told.items())
+    told = {
+        figure.name: f"{figure.meaning}. {figure.direction}; standard error: {figure.error}"
+        for _, figure in reversed(every)
+    }  # of one name the first speaks: it is that of all items, if there is one
+    meanings = "".join(f"<li><b>{written(name)}</b>: {written(text)}</li>" for name, text in reversed(told.items()))
     return (
         f"<h2>{written(suite.name)}</h2><p>{written(suite.title)}<br><small>{written(_sources(one))}</small></p>\n"
         f"{_table(heads)}{_chart(one)}<ul>{meanings}{''.join(missing)}</ul>"
@@ -75,14 +79,18 @@ def _chart(one: Evaluation) -> str:
     ends = [end for _, figures in shown for figure in figures for end in (*figure.interval, figure.value)]
     ends += [part.figures[0].value for part in parts] + [part.figures[0].chance for part in parts]
     finite = [end for end in ends if math.isfinite(end)]
-    low, high = (0.0, 100.0) if parts[0].figures[0].unit == "%" else _rounded(min(finite), max(finite))
+    share = parts[0].figures[0].unit == "%" and min(finite) > -5 and max(finite) > 10
+    marks = PERCENT if share else _marks(min(finite), max(finite))
+    low, high, line = marks[0], marks[-1], max(LINE, DOT * len(parts) + 6)
     at = lambda value: LEFT + WIDE * min(1.05, max(-0.05, (value - low) / (high - low)))  # noqa: E731
-    bottom = 20 + LINE * len(groups)
+    top = max(20, 10 + DOT * len(parts) // 2)  # where the first group stands
+    bottom = top + line * len(groups)
     drawn = [
-        _ruler(low, high, bottom), *(_name(group or "all items", place) for place, group in enumerate(groups)),
+        _ruler(marks, at, bottom),
+        *(_name(group or "all items", top + line * place) for place, group in enumerate(groups)),
         *(_whole(part, number, at, bottom) for number, part in enumerate(parts)),
-        *(_dot(figure, groups.index(figure.group), number, len(parts), at) for number, (_, figures) in enumerate(shown)
-          for figure in figures),
+        *(_dot(figure, top + line * groups.index(figure.group) + (number - (len(parts) - 1) / 2) * DOT, number, at)
+          for number, (_, figures) in enumerate(shown) for figure in figures),
     ]  # fmt: skip
     height = bottom + 36 + 18 * len(parts)
     return (
@@ -90,24 +98,26 @@ def _chart(one: Evaluation) -> str:
     )
 
 
-def _rounded(low: float, high: float) -> tuple[float, float]:
-    """Ends of an axis a little beyond the numbers, and never equal."""
+def _marks(low: float, high: float) -> Sequence[float]:
+    """Round numbers, three to seven of them, that the numbers lie between."""
     room = (high - low) * 0.05 or max(abs(high), 1.0) * 0.05
-    return low - room, high + room
+    low, high = low - room, high + room
+    unit = 10 ** math.floor(math.log10((high - low) / 2))
+    step = next(unit * times for times in (1, 2, 5, 10, 20) if (high - low) / (unit * times) <= 5)
+    return [step * place for place in range(math.floor(low / step), math.ceil(high / step) + 1)]
 
 
-def _ruler(low: float, high: float, bottom: int) -> str:
-    marks = [low + (high - low) * part / 4 for part in range(5)]
+def _ruler(marks: Sequence[float], at: Any, bottom: int) -> str:
     return "".join(
-        f'<line class="rule" x1="{LEFT + WIDE * place / 4}" x2="{LEFT + WIDE * place / 4}" y1="10" y2="{bottom}"/>'
-        f'<text class="soft" x="{LEFT + WIDE * place / 4}" y="{bottom + 16}" text-anchor="middle">{mark:.4g}</text>'
-        for place, mark in enumerate(marks)
+        f'<line class="rule" x1="{at(mark):.1f}" x2="{at(mark):.1f}" y1="10" y2="{bottom}"/>'
+        f'<text class="soft" x="{at(mark):.1f}" y="{bottom + 16}" text-anchor="middle">{mark:.4g}</text>'
+        for mark in marks
     )
 
 
-def _name(group: str, place: int) -> str:
+def _name(group: str, y: int) -> str:
     short = group if len(group) <= 40 else f"{group[:39]}…"
-    return f'<text x="{LEFT - 10}" y="{24 + LINE * place}" text-anchor="end">{written(short)}</text>'
+    return f'<text x="{LEFT - 10}" y="{y + 4}" text-anchor="end">{written(short)}</text>'
 
 
 def _whole(part: Part, number: int, at: Any, bottom: int) -> str:
@@ -120,10 +130,9 @@ def _whole(part: Part, number: int, at: Any, bottom: int) -> str:
     )
 
 
-def _dot(one: Figure, place: int, number: int, parts: int, at: Any) -> str:
+def _dot(one: Figure, y: float, number: int, at: Any) -> str:
     if math.isnan(one.value):
         return ""
-    y = 20 + LINE * place + (number - (parts - 1) / 2) * min(6.0, 14.0 / parts)
     low, high = one.interval
     colour, x = COLOURS[number % len(COLOURS)], at(one.value)
     bar = "" if math.isnan(low) else (

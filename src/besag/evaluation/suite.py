@@ -111,4 +111,7 @@ def suite(name: str, **options: object) -> Suite:
     return SUITES.find(name)(**options)
 
 
-__all__ = ["SUITES", "Answer", "Ask", "Figure", "Item", "Row", "Score", "Source", "Suite", "register", "suite"]
+__all__ = [
+    "SUITES", "Answer", "Ask", "Figure", "Item", "Method", "Model", "Row", "Score", "Source", "Suite", "register",
+    "scores_of", "suite",
+]  # fmt: skip

@@ -167,7 +167,7 @@ class Rescoring(Presented):
         ax.set_xlabel("weight λ, the same for all utterances")
         ax.set_ylabel(f"{self.metric.name.upper()} (%)")
         ax.set_title(f"{len(self):,} utterances")
-        ax.legend(frameon=False, fontsize=8)
+        ax.legend(framealpha=0.9, edgecolor="none", fontsize=8)
         return ax
 
     @property

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 import besag
+from besag.conditionals.temper import Tempered
 from besag.errors import BesagError
 from besag.evaluation.saved import write
 from besag.evaluation.suite import Item
@@ -131,6 +132,22 @@ def test_a_tie_is_right_as_in_the_pipeline(lm: besag.LanguageModel) -> None:
     same = lm.score("It rains.")
     row = BabyLM().judge(Item("x", "x", about={"task": "blimp", "choice": one, "number": 0}), [same, same])
     assert (row["credit"], row["ties"]) == (1.0, 1.0)
+
+
+def test_the_best_temperature_of_each_task(folder: Path, lm: besag.LanguageModel) -> None:
+    """τ = 1 beside it, chosen task by task on the items themselves, as the pipeline reports it."""
+    found = besag.evaluate(lm, "babylm", data=folder, temperatures="0.3,4")
+    sharp = besag.evaluate(besag.load(Tempered(lm.conditionals, 0.3)), "babylm", data=folder)
+    flat = besag.evaluate(besag.load(Tempered(lm.conditionals, 4.0)), "babylm", data=folder)
+    plain = besag.evaluate(lm, "babylm", data=folder)
+    for task in ("accuracy/blimp", "accuracy/entity_tracking", "accuracy/comps", "correlation/wug_adj"):
+        at = [one[task].value for one in (plain, sharp, flat)]
+        assert found[task].value == at[0]
+        assert found[f"best {task}"].value == pytest.approx(max(at))
+        best = ("1", "0.3", "4")[at.index(max(at))]
+        assert f"at temperature {best}, the best of 1, 0.3, 4 on these very items" in found[f"best {task}"].meaning
+    with pytest.raises(BesagError, match="temperatures='1,hot': numbers above 0"):
+        besag.evaluate(lm, "babylm", data=folder, temperatures="1,hot")
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@
 The first completion is the right one. A task's figure is the published one: the mean over its subsets (of entity
 tracking, over the kinds of stories, of the mean over numbers of operations); of the wug tasks, Spearman's correlation
 between people's preference for the first form and exp(s₁) / (exp(s₁) + exp(s₂)). The pipeline scores masked models by
-pseudo-log-likelihood at temperature 1, as `pll` does. Its reading task (three masks after the context, one token after
-the other) and its age of acquisition (of many checkpoints) are not here; `reading_times` judges reading otherwise.
+pseudo-log-likelihood at temperature 1, as `pll` does; beside it, where temperatures are given, it reports each task at
+the one that suits these items best. Its reading task is `babylm_reading`; age of acquisition (of many checkpoints) is
+not here.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from besag.conditionals.temper import Tempered
+from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.evaluation.figures import Figure, accuracy, correlation, groups, over_groups
-from besag.evaluation.suite import Ask, Item, Row, Score, Source, Suite, register
+from besag.evaluation.suite import Answer, Ask, Item, Method, Model, Row, Score, Source, Suite, register, scores_of
 
 STORIES = ("regular", "ambiref", "move_contents")  # the kinds of entity tracking
 COMPS = {
@@ -54,6 +57,20 @@ class BabyLM(Suite):
     scoring = {"separator": ""}  # noqa: RUF012 (declared as a mapping)
     ties = "a tie is right: the pipeline takes the first of the likeliest, and the right one stands first"
 
+    temperatures: Annotated[str, "beside 1, with commas between: each task also at the best of them"] = ""
+
+    def __post_init__(self) -> None:
+        try:
+            right = all(float(one) > 0 and math.isfinite(float(one)) for one in self.degrees)
+        except ValueError:
+            right = False
+        if not right:
+            raise BesagError(f"temperatures={quoted(self.temperatures)}: numbers above 0, with commas between")
+
+    @property
+    def degrees(self) -> list[str]:
+        return [one.strip() for one in self.temperatures.split(",")] if self.temperatures else []
+
     def read(self, source: Source) -> Iterator[Item]:
         seen: Counter[tuple[str, str]] = Counter()
         for file in source.files("*.jsonl"):
@@ -70,9 +87,29 @@ class BabyLM(Suite):
                 group = f"{task}/{one.subset}"
                 yield Item(f"{group}_{number}", group, asks, about, row.where)
 
+    def answers(
+        self, lm: Model, items: Sequence[Item], method: Method | None, block: int | None = None
+    ) -> Iterator[Answer]:
+        """All completions at temperature 1, then all of them at each other temperature."""
+        plain = super().answers(lm, items, method, block)
+        assert method is not None
+        engines = [Engine(Tempered(lm.conditionals, float(one)), progress=False) for one in self.degrees]
+        others = [scores_of(engine, items, method, self.scoring, block) for engine in engines]
+        for answer, *more in zip(plain, *others, strict=True):
+            yield answer._replace(given=[*answer.given, *(score for _, found in more for score in found)])
+
     def judge(self, item: Item, given: Sequence[Score]) -> Row:
         one: Choice = item.about["choice"]
-        totals = [score.total for score in given]
+        every = [score.total for score in given]
+        choices = len(one.completions)
+        row = self._judged(item, every[:choices])
+        for number, degree in enumerate(self.degrees, 1):
+            other = self._judged(item, every[number * choices : (number + 1) * choices])
+            row |= {f"{name} at {degree}": other[name] for name in ("credit", "prob") if name in other}
+        return row
+
+    def _judged(self, item: Item, totals: list[float]) -> dict[str, Any]:
+        one: Choice = item.about["choice"]
         best = totals.index(max(totals))  # the first of the likeliest
         row = {
             "task": item.about["task"], "subset": one.subset, "number": item.about["number"], "scores": totals,
@@ -86,7 +123,9 @@ class BabyLM(Suite):
         tasks = {task: _task(task, own) for task, own in groups(rows, "task").items()}
         heads = [found[0] for task, found in tasks.items() if not task.startswith("wug")]
         mean = [over_groups(heads, "mean over the tasks that have an accuracy", "accuracy")] if heads else []
-        return [*mean, *(found[0] for found in tasks.values()), *(one for own in tasks.values() for one in own[1:])]
+        best = [_best(task, own, self.degrees) for task, own in groups(rows, "task").items()] if self.degrees else []
+        subsets = (one for own in tasks.values() for one in own[1:])
+        return [*mean, *(found[0] for found in tasks.values()), *best, *subsets]
 
     def documents(self, rows: Sequence[Row]) -> Mapping[str, Any]:
         """`predictions.json`: what the pipeline collates, task by task and subset by subset."""
@@ -121,6 +160,18 @@ def _task(task: str, rows: Sequence[Row]) -> list[Figure]:
     whole = over_groups(parts, f"mean over subsets {won}", "accuracy", group=task, by="task")
     nested = task == "entity_tracking"  # a mean of means, which no one column says
     return [whole._replace(mean_of="", statistic=_entities) if nested else whole, *subsets.values()]
+
+
+def _best(task: str, rows: Sequence[Row], degrees: Sequence[str]) -> Figure:
+    """The figure of a task at the temperature, 1 among them, at which it is highest: the first of equal ones."""
+    at = {"1": _task(task, rows)[0]}
+    for degree in degrees:
+        tempered = [{**row, **{name: row[f"{name} at {degree}"] for name in ("credit", "prob") if name in row}}
+                    for row in rows]  # fmt: skip
+        at[degree] = _task(task, tempered)[0]
+    best = max(at, key=lambda degree: at[degree].value)
+    chosen = f"at temperature {best}, the best of {', '.join(at)} on these very items: {at[best].meaning}"
+    return at[best]._replace(name=f"best {at[best].name}", meaning=chosen, mean_of="", statistic=None)
 
 
 def _entities(rows: Sequence[Row]) -> float:
