@@ -36,7 +36,7 @@ def judge(study: Any) -> None:
     }
     bleu = {name: metrics["bleu"].value(own["bleu"].sum(0)) for name, own in counts.items()}
     beams = [name for name in bleu if name.startswith("causal") and name.endswith("beam5")]
-    baseline, best = max(beams, key=bleu.__getitem__), study.options.best
+    baseline, best = max(beams, key=bleu.__getitem__), study.best
     rows = []
     for name, one in decoded.items():
         row = {key: one[key] for key in COLUMNS}
@@ -74,6 +74,22 @@ def judge(study: Any) -> None:
     for row in sorted(rows, key=lambda one: -one["bleu"]):
         about = f"[{row['bleu_low']:.2f}, {row['bleu_high']:.2f}]  {row['passes']:5.2f} passes"
         print(f"   {row['bleu']:6.2f} {about}  {row['stutter']:5.1f} ‰  {row['name']}")
+
+
+def best(study: Any) -> None:
+    """The masked model with the largest mean of its two BLEU on the validation set, by whichever way is the better."""
+    metric, found = Translation("bleu"), dict[str, float]()
+    for path in sorted(study.out.glob("valid.*.json")):
+        one = read(path)
+        found[path.name[len("valid.") : -len(".json")]] = metric.value(
+            metric.statistics(study.valid_references, one["texts"]).sum(0)
+        )
+    ways = sorted({name.rpartition(".")[0] for name in found})
+    means = {way: float(np.mean([value for name, value in found.items() if name.startswith(f"{way}.")])) for way in ways}
+    chosen = max(means, key=means.__getitem__)
+    told = {"best": chosen.partition(".")[0], "way": chosen.partition(".")[2], "bleu": found, "means": means}
+    write_whole(study.out / "best.json", json.dumps(told, indent=1) + "\n")
+    print(f"   {json.dumps(found, indent=1)}\n   the best on the validation set: {chosen}")
 
 
 def equal(metric: Any, counts: dict[str, Any], best: str) -> list[dict[str, Any]]:
