@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
-from io import BytesIO
 from pathlib import Path
 from shutil import copy, copytree
 
@@ -48,9 +46,8 @@ def test_all_of_it(out: Path) -> None:
 
 @pytest.mark.slow
 def test_what_is_packed_is_what_was_found(out: Path, tmp_path: Path) -> None:
-    pieces = sorted((out / "packed").iterdir())
-    with tarfile.open(fileobj=BytesIO(b"".join(piece.read_bytes() for piece in pieces))) as pack:
-        pack.extractall(tmp_path)
+    done = study(tmp_path, "--stages", "unpack", "--packed", str(out / "packed"))
+    assert done.returncode == 0, done.stderr
     name = "decoded.masked-distilled.one-length.4.json"
     texts = json.loads((tmp_path / name).read_text())["texts"]
     assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
@@ -102,6 +99,8 @@ def test_waves_are_of_the_models_that_are_named(monkeypatch: pytest.MonkeyPatch)
         ("tokenizer",), ("causal", "teacher-0", "teacher-1"), ("masked-distilled",)
     ]  # fmt: skip
     assert waves("decode", ["masked-own"]) == [("decode-kernels", "decode-masked-own", "dependence")]
+    assert waves("valid", ["causal", "masked-own"]) == [("valid-masked-own",)]
+    assert waves("nbest", ["causal", "masked-own"]) == [("nbest-causal",)]
     assert waves("judge", []) == [("judge",)]
 
 
