@@ -20,7 +20,8 @@
               threshold are found on the validation set, so that they make as many on the mean); hypotheses chosen
               by themselves, by the baseline, by least risk; dependence: the mutual information of neighbours, both
               hidden, beside what one pass makes of the sentence
-    nbest     lists of a beam of 10, of the validation and the test set, for benchmarks/translation_rescored.py
+    nbest     lists of a beam of 10, of the validation and the test set, to be rescored
+    rescore   these lists by the best masked model, given the source, and by the embedded model (needs sacrebleu)
     speed     seconds a sentence, one at a time and many at once, all steps included: nothing may run beside it
     pack      all that was found, and some weights in bfloat16, in few small files
     unpack    the same again, below --out
@@ -53,6 +54,7 @@ import torch
 import besag
 import translation_decoded
 import translation_judged
+import translation_rescored
 from besag.files.whole import write_whole
 from besag.training.data import parallel
 from besag.training.recipe import recipe_of
@@ -65,10 +67,10 @@ PARTS = 2  # of the pairs, and teachers
 TEACHERS = tuple(f"teacher-{part}" for part in range(PARTS))
 MODELS = ("causal", "shallow", "masked-raw", "masked-distilled", "causal-distilled")
 KINDS = ("causal", "shallow", "masked")  # what the name of a model begins with
-STAGES = ("train", "valid", "best", "decode", "nbest", "speed", "pack", "unpack", "judge", "figures")
+STAGES = ("train", "valid", "best", "decode", "nbest", "rescore", "speed", "pack", "unpack", "judge", "figures")
 EXPECTED = {  # minutes on one H200, of a training beyond its schedule.minutes: guessed, until a run has told
     "tokenizer": 0.3, "train": 0.6, "teacher": 0.5, "decode": 1.0, "decode-kernels": 2.0, "dependence": 0.5,
-    "valid": 0.3, "best": 0.1, "nbest": 0.3, "speed": 3.0, "pack": 0.3, "judge": 0.5, "figures": 0.1,
+    "valid": 0.3, "best": 0.1, "nbest": 0.3, "rescore": 0.5, "speed": 3.0, "pack": 0.3, "judge": 0.5, "figures": 0.1,
 }  # fmt: skip
 APART = ".apart"  # how the name of packed weights ends
 PIECE = 14 * 2**20  # bytes of a packed file
@@ -204,6 +206,8 @@ class Study:
             getattr(self, job)()
         elif job in ("judge", "figures", "best"):
             getattr(translation_judged, job)(self)
+        elif job == "rescore":
+            translation_rescored.rescore(self)
         elif job in ("speed", "dependence"):
             getattr(translation_decoded, job)(self)
         elif job == "decode-kernels":
@@ -260,7 +264,7 @@ class Study:
     def pack(self) -> None:
         whole = io.BytesIO()
         with tarfile.open(fileobj=whole, mode="w:xz", preset=1) as pack:
-            for pattern in ("*.json", "*.log", "**/log.jsonl", "distilled/train.*"):
+            for pattern in ("*.json", "*.log", "scores.*.jsonl", "**/log.jsonl", "distilled/train.*"):
                 for path in sorted(self.out.glob(pattern)):
                     pack.add(path, path.relative_to(self.out))
             for named in self.options.weights:
