@@ -109,7 +109,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--alone", type=int, default=60, help="sentences that are timed one at a time")
     parser.add_argument("--many", type=int, default=4000, help="sentences that are timed together")
     parser.add_argument("--dependent", type=int, default=300, help="sentences whose dependence is measured")
-    parser.add_argument("--weights", nargs="*", default=["causal", "masked-distilled"], help="that are packed, too: NAME, or NAME:BITS of each number's fraction, 7 in bfloat16")
+    parser.add_argument(
+        "--weights",
+        nargs="*",
+        default=["causal", "masked-distilled"],
+        help="that are packed, too: NAME, or NAME:BITS of each number's fraction, 7 in bfloat16",
+    )
     parser.add_argument("--packed", type=Path, default=None, help="the folder of packed files")
     parser.add_argument("--results", type=Path, default=None, help="also write results.json here")
     parser.add_argument("--toy", action="store_true", help="a made-up language and tiny networks")

@@ -85,7 +85,9 @@ def best(study: Any) -> None:
             metric.statistics(study.valid_references, one["texts"]).sum(0)
         )
     ways = sorted({name.rpartition(".")[0] for name in found})
-    means = {way: float(np.mean([value for name, value in found.items() if name.startswith(f"{way}.")])) for way in ways}
+    means = {
+        way: float(np.mean([value for name, value in found.items() if name.startswith(f"{way}.")])) for way in ways
+    }
     chosen = max(means, key=means.__getitem__)
     told = {"best": chosen.partition(".")[0], "way": chosen.partition(".")[2], "bleu": found, "means": means}
     write_whole(study.out / "best.json", json.dumps(told, indent=1) + "\n")

@@ -136,7 +136,7 @@ def test_shapes_that_were_not_used_for_longest_are_forgotten():
         for _ in range(OFTEN + 1):
             replay(*one(1 + size * STEP, 1))
     assert len(replay.graphs) == KEPT
-    assert all(dict((name, size) for name, _, size in shape)["ids"][1] > STEP for shape in replay.graphs)
+    assert all({name: size for name, _, size in shape}["ids"][1] > STEP for shape in replay.graphs)
 
 
 @pytest.mark.gpu

@@ -93,9 +93,7 @@ def test_batches_change_nothing(family: str) -> None:
 
 
 @FAMILIES
-def test_beginnings_that_are_read_again_lead_where_a_cache_leads(
-    family: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_beginnings_that_are_read_again_lead_where_a_cache_leads(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on CUDA, where a pass over all tokens is recorded and one beside a cache cannot be."""
     who = decoder(family)
     cached = translate(who, SOURCES, beam=3, most=6)

@@ -114,7 +114,7 @@ class Replay:
         self.pool = self.pool or torch.cuda.graph_pool_handle()
         context = {name: value for name, value in static.items() if name != "ids"}
         with (
-            torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"),  # other threads break no recording
+            torch.cuda.graph(graph, self.pool, capture_error_mode="thread_local"),  # other threads break no recording
             patch("torch.cuda.is_current_stream_capturing", return_value=False),
         ):
             states = self.read(ids, context)
