@@ -1,5 +1,5 @@
 """The beam's lists of `translation.py`, ranked anew: by the masked translator, which is given the source, and by the
-embedded model, which is not. λ of each is tuned on the validation set and frozen.
+embedded model, which is not; and by both. λ of each is tuned on the validation set and frozen.
 
 First passes are means, log p(x, end | s) / n, so other scores are divided by their tokens too. Scores are kept, so they
 can be made on one machine and judged on another. Needs sacrebleu.
@@ -20,24 +20,24 @@ METHOD = "pll"
 
 
 def rescore(study: Any) -> None:
-    given = {"masked": study.model(study.best), "embedded": besag.load(device=study.options.device, progress=False)}
-    told = {}
-    for name, lm in given.items():
-        test, dev = (
-            lists(study.out / f"nbest.{LISTS}.{of}.json", sources if name == "masked" else None, references)
-            for of, sources, references in (
-                ("test", study.sources, study.references), ("valid", study.valid, study.valid_references)
-            )
-        )  # fmt: skip
-        found = besag.rescore(
-            lm, test, methods=METHOD, dev=dev, metric="bleu", length="length", scores=study.out / f"scores.{name}.jsonl"
+    models = [study.model(study.best), besag.load(device=study.options.device, progress=False)]
+    test, dev = (
+        lists(study.out / f"nbest.{LISTS}.{of}.json", sources, references)
+        for of, sources, references in (
+            ("test", study.sources, study.references),
+            ("valid", study.valid, study.valid_references),
         )
-        told[name] = {"model": lm.name, "sentences": len(test), "facts": list(found.facts), "rows": found.table()}
-        print(found, flush=True)
+    )
+    found = besag.rescore(
+        models, test, methods=METHOD, dev=dev, metric="bleu", length="length", combine=True,
+        scores=study.out / "scores.nbest.jsonl",
+    )  # fmt: skip
+    told = {"sentences": len(test), "facts": list(found.facts), "rows": found.table()}
     write_whole(study.out / "rescored.json", json.dumps(told, indent=1, ensure_ascii=False, default=float) + "\n")
+    print(found, flush=True)
 
 
-def lists(path: Path, sources: list[str] | None, references: list[str]) -> list[NBest]:
+def lists(path: Path, sources: list[str], references: list[str]) -> list[NBest]:
     """Texts that say the same are one hypothesis: that of the better score, which comes first."""
     found = []
     for number, own in enumerate(json.loads(path.read_text("utf-8"))["lists"]):
@@ -46,6 +46,5 @@ def lists(path: Path, sources: list[str] | None, references: list[str]) -> list[
             if text:
                 best.setdefault(text, score)
         hypotheses = tuple(Hypothesis(text, score) for text, score in best.items())
-        source = None if sources is None else sources[number]
-        found.append(NBest(f"{number}", hypotheses, references[number], source=source))
+        found.append(NBest(f"{number}", hypotheses, references[number], source=sources[number]))
     return found
