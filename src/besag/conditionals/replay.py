@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from unittest.mock import patch
 
 import torch
@@ -52,7 +52,7 @@ class Replay:
     def __init__(self, read: Reader, pad_id: int | None = None, most: int | None = None) -> None:
         self.read, self.pad_id, self.most = read, pad_id, most
         self.recorded = RECORDED if pad_id is None else {*RECORDED, SHOWN}
-        self.pool: object = None  # the memory of all graphs: one runs at a time
+        self.pool: Any = None  # the memory of all graphs: one runs at a time
         self.graphs: OrderedDict[Shape, _Graph] = OrderedDict()
         self.runs: Counter[Shape] = Counter()
         self.impossible: set[frozenset[str]] = set()  # what goes with the ids where they cannot be recorded
