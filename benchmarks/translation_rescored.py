@@ -14,6 +14,7 @@ from typing import Any
 import besag
 from besag.files.whole import write_whole
 from besag.rescoring.lists import Hypothesis, NBest
+from besag.results.data import json_ready
 
 LISTS = "causal"  # whose lists
 METHOD = "pll"
@@ -32,8 +33,8 @@ def rescore(study: Any) -> None:
         models, test, methods=METHOD, dev=dev, metric="bleu", length="length", combine=True,
         scores=study.out / "scores.nbest.jsonl",
     )  # fmt: skip
-    told = {"sentences": len(test), "facts": list(found.facts), "rows": found.table()}
-    write_whole(study.out / "rescored.json", json.dumps(told, indent=1, ensure_ascii=False, default=float) + "\n")
+    told = {"sentences": len(test), "facts": list(found.facts), "rows": json_ready(found.table())}
+    write_whole(study.out / "rescored.json", json.dumps(told, indent=1, ensure_ascii=False) + "\n")
     print(found, flush=True)
 
 
