@@ -96,7 +96,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--recipe", type=Path, default=HERE.parent / "recipes" / "multi30k-masked.toml")
     parser.add_argument("--out", type=Path, required=True)
-    usual = [name for name in STAGES if name not in ("best", "unpack")]
+    usual = ["train", "decode", "speed", "pack", "judge", "figures"]
     parser.add_argument("--stages", nargs="*", default=usual, choices=STAGES)
     parser.add_argument("--models", nargs="*", default=list(MODELS), help="that are trained and decoded")
     parser.add_argument("--best", default="masked-distilled", help="the masked model that is looked at closely")

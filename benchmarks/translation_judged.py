@@ -214,7 +214,7 @@ def draw_passes(axis: Any, told: dict[str, Any]) -> None:
 
 def draw_speed(axis: Any, told: dict[str, Any], device: str) -> None:
     own = sorted((one for one in told["speed"] if one["device"] == device), key=lambda one: -one["alone_ms"])
-    names = [" ".join([one["model"], *(f"{k} {v}" for k, v in one["options"].items())]) for one in own]
+    names = [" ".join([one["model"], *(f"{k} {v}" for k, v in one["options"].items() if k != "choose")]) for one in own]
     height = np.arange(len(own))
     axis.barh(height + 0.2, [one["alone_ms"] for one in own], 0.4, label="one at a time")
     axis.barh(height - 0.2, [one["together_ms"] for one in own], 0.4, label="many at once")
