@@ -29,6 +29,7 @@ EQUAL = (2, 4, 8)  # passes at which kernels are compared
 KERNELS = ("adaptive", "entropy_bound", "threshold", "grouped", "refine")  # that are compared with mask_predict
 SEARCHES = {"entropy_bound": ("bound", 0.0, 30.0), "threshold": ("least", 1.0, 0.0)}  # from most passes to fewest
 LENGTHS = 5  # tried side by side, where quality is asked for
+MORE = 9  # the same, where another chooses
 LISTED = 10  # hypotheses of a source, to be rescored
 SEARCHED = 200  # sentences of the validation set on which options of kernels are found
 CANDIDATES = 20  # tokens of each of two neighbours whose joint is looked at
@@ -48,6 +49,15 @@ def decode(study: Any, name: str) -> None:
         _decoded(study, f"{name}.one-length.{passes}", name, passes=passes)
     for passes in chosen:
         _decoded(study, f"{name}.mended.{passes}", name, passes=passes, **several, mend_stutters=True)
+    if name == study.best:
+        for passes in chosen[1:]:
+            _judged(study, name, passes)
+
+
+def _judged(study: Any, name: str, passes: int) -> None:
+    """More lengths, of which the left-to-right model chooses."""
+    more = {"lengths": MORE, "choose": "judge", "judge": study.model("causal")}
+    _decoded(study, f"{name}.judge-of-{MORE}.{passes}", name, passes=passes, **more)
 
 
 def valid(study: Any, name: str) -> None:
