@@ -77,8 +77,8 @@ class Translator(Encoder):
     def reading_once(self) -> Iterator[None]:
         """In here each source is read once, however often its states are asked for.
 
-        It is read as whoever enters would read it: a first guess (`correct`, `glance`) needs no gradient, what comes after
-        it does.
+        It is read as whoever enters would read it: a first guess (`correct`, `glance`) needs no gradient;
+        what comes later does.
         """
         outer = self._once
         if outer is None:
