@@ -7,17 +7,24 @@
     … --set schedule.minutes=1.5 masked:objective.name=glance      # of every recipe; of those whose name begins so
     … --models causal shallow masked-raw masked-own --set masked-own:model.family=bart --best masked-own
 
+    … --stages train valid best decode        # --best found on the validation set (needs sacrebleu)
+
     train     a tokenizer for all; causal: the left-to-right baseline; shallow: 12 layers of encoder and 1 of decoder;
               masked-raw: on the pairs as they are; teacher-K: cross-fitted, each then writes its part of the distilled
               pairs; masked-distilled and causal-distilled: on those. --models names fewer, or more: causal… and
               shallow… write from the left, masked… refine, and whatever ends with distilled learns from teachers
+    valid     the validation set by the masked models, at 4 and 10 passes, by mask_predict and by refine
+    best      which of them is the best there: it is --best from here on
     decode    the test set by every model: greedy and beam 5; masked at 1, 2, 4, 8, 10 passes; and by the --best of
               the masked: kernels side by side at equal passes and one length (the bound of entropy_bound and the
               threshold are found on the validation set, so that they make as many on the mean); hypotheses chosen
               by themselves, by the baseline, by least risk; dependence: the mutual information of neighbours, both
               hidden, beside what one pass makes of the sentence
+    nbest     lists of a beam of 10, of the validation and the test set, to be rescored
+    rescore   these lists by the best masked model, given the source, and by the embedded model (needs sacrebleu)
     speed     seconds a sentence, one at a time and many at once, all steps included: nothing may run beside it
-    pack      all that was found, and some weights in bfloat16, in few small files: `cat study.tar.gz.* | tar xz`
+    pack      all that was found, and some weights in bfloat16, in few small files
+    unpack    the same again, below --out
     judge     BLEU and chrF with intervals, each against the baseline on the same draws; stutter (needs sacrebleu)
     figures   docs/img/translation.png, from results.json (needs matplotlib)
 
@@ -47,6 +54,7 @@ import torch
 import besag
 import translation_decoded
 import translation_judged
+import translation_rescored
 from besag.files.whole import write_whole
 from besag.training.data import parallel
 from besag.training.recipe import recipe_of
@@ -59,12 +67,13 @@ PARTS = 2  # of the pairs, and teachers
 TEACHERS = tuple(f"teacher-{part}" for part in range(PARTS))
 MODELS = ("causal", "shallow", "masked-raw", "masked-distilled", "causal-distilled")
 KINDS = ("causal", "shallow", "masked")  # what the name of a model begins with
-STAGES = ("train", "decode", "speed", "pack", "judge", "figures")
+STAGES = ("train", "valid", "best", "decode", "nbest", "rescore", "speed", "pack", "unpack", "judge", "figures")
 EXPECTED = {  # minutes on one H200, of a training beyond its schedule.minutes: guessed, until a run has told
     "tokenizer": 0.3, "train": 0.6, "teacher": 0.5, "decode": 1.0, "decode-kernels": 2.0, "dependence": 0.5,
-    "speed": 3.0, "pack": 0.3, "judge": 0.5, "figures": 0.1,
+    "valid": 0.3, "best": 0.1, "nbest": 0.3, "rescore": 0.5, "speed": 3.0, "pack": 0.3, "judge": 0.5, "figures": 0.1,
 }  # fmt: skip
-PIECE = 15 * 2**20  # bytes of a packed file
+APART = ".apart"  # how the name of packed weights ends
+PIECE = 14 * 2**20  # bytes of a packed file
 TOY = "ein zwei der die hund katze mann frau rot blau läuft schläft am im strand haus und mit kind ball"
 
 
@@ -87,7 +96,8 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--recipe", type=Path, default=HERE.parent / "recipes" / "multi30k-masked.toml")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--stages", nargs="*", default=list(STAGES), choices=STAGES)
+    usual = ["train", "decode", "speed", "pack", "judge", "figures"]
+    parser.add_argument("--stages", nargs="*", default=usual, choices=STAGES)
     parser.add_argument("--models", nargs="*", default=list(MODELS), help="that are trained and decoded")
     parser.add_argument("--best", default="masked-distilled", help="the masked model that is looked at closely")
     parser.add_argument("--plan", action="store_true", help="tell what would be done, and do nothing")
@@ -99,7 +109,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--alone", type=int, default=60, help="sentences that are timed one at a time")
     parser.add_argument("--many", type=int, default=4000, help="sentences that are timed together")
     parser.add_argument("--dependent", type=int, default=300, help="sentences whose dependence is measured")
-    parser.add_argument("--weights", nargs="*", default=["causal", "masked-distilled"], help="that are packed, too")
+    parser.add_argument(
+        "--weights",
+        nargs="*",
+        default=["causal", "masked-distilled"],
+        help="that are packed, too: NAME, or NAME:BITS of each number's fraction, 7 in bfloat16",
+    )
     parser.add_argument("--packed", type=Path, default=None, help="the folder of packed files")
     parser.add_argument("--results", type=Path, default=None, help="also write results.json here")
     parser.add_argument("--toy", action="store_true", help="a made-up language and tiny networks")
@@ -120,6 +135,10 @@ def waves(stage: str, models: Sequence[str]) -> list[tuple[str, ...]]:
         later = tuple(name for name in models if name.endswith("distilled"))
         first = (*(name for name in models if name not in later), *(TEACHERS if later else ()))
         return [wave for wave in (("tokenizer",), first, later) if wave]
+    if stage == "valid":
+        return [tuple(f"valid-{name}" for name in models if name.startswith("masked"))]
+    if stage == "nbest":
+        return [tuple(f"nbest-{name}" for name in models if name.startswith("causal"))]
     if stage == "decode":
         return [("decode-kernels", *(f"decode-{name}" for name in models), "dependence")]
     return [(stage,)]
@@ -136,8 +155,14 @@ class Study:
         )
         if len(self.sources) != len(self.references):
             raise SystemExit(f"{test}: {len(self.sources)} sources and {len(self.references)} references")
-        self.valid = lines(self.data / "val.de")[:200]
+        self.valid, self.valid_references = (lines(self.data / f"val.{side}") for side in ("de", "en"))
         self._loaded: dict[str, Any] = {}
+
+    @property
+    def best(self) -> str:
+        """The masked model that is looked at closely: the best on the validation set, if that was asked."""
+        found = self.out / "best.json"
+        return str(read(found)["best"] if found.exists() else self.options.best)
 
     # ---- waves
 
@@ -182,14 +207,18 @@ class Study:
             self.teacher(int(name))
         elif job.startswith(KINDS):
             self.trained(job)
-        elif job == "pack":
-            self.pack()
-        elif job in ("judge", "figures"):
+        elif job in ("pack", "unpack"):
+            getattr(self, job)()
+        elif job in ("judge", "figures", "best"):
             getattr(translation_judged, job)(self)
+        elif job == "rescore":
+            translation_rescored.rescore(self)
         elif job in ("speed", "dependence"):
             getattr(translation_decoded, job)(self)
         elif job == "decode-kernels":
             translation_decoded.kernels(self)
+        elif kind in ("valid", "nbest"):
+            getattr(translation_decoded, kind)(self, name)
         else:
             translation_decoded.decode(self, name)
 
@@ -239,22 +268,33 @@ class Study:
 
     def pack(self) -> None:
         whole = io.BytesIO()
-        with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1) as pack:
-            for pattern in ("*.json", "*.log", "**/log.jsonl", "distilled/train.*"):
+        with tarfile.open(fileobj=whole, mode="w:xz", preset=1) as pack:
+            for pattern in ("*.json", "*.log", "scores.*.jsonl", "**/log.jsonl", "distilled/train.*"):
                 for path in sorted(self.out.glob(pattern)):
                     pack.add(path, path.relative_to(self.out))
-            for name in self.options.weights:
-                for path in sorted((self.out / name / "model").iterdir()):
-                    kept = rounded(path) if path.suffix == ".safetensors" else path.read_bytes()
-                    about = tarfile.TarInfo(str(path.relative_to(self.out)))
+            for named in self.options.weights:
+                name, _, bits = named.partition(":")
+                folder = self.out / (self.best if name == "best" else name) / "model"
+                for path in sorted(folder.glob("*")):
+                    weights = path.suffix == ".safetensors"
+                    kept = apart(rounded(path, int(bits or 7))) if weights else path.read_bytes()
+                    about = tarfile.TarInfo(str(path.relative_to(self.out)) + APART * weights)
                     about.size = len(kept)
                     pack.addfile(about, io.BytesIO(kept))
         into = self.options.packed or self.out / "packed"
         into.mkdir(parents=True, exist_ok=True)
         for at in range(0, whole.tell(), PIECE):
-            path = into / f"study.tar.gz.{at // PIECE:02}"
+            path = into / f"study.tar.xz.{at // PIECE:02}"
             path.write_bytes(whole.getbuffer()[at : at + PIECE])
             print(f"   {path}: {path.stat().st_size / 2**20:.1f} MiB")
+
+    def unpack(self) -> None:
+        pieces = sorted((self.options.packed or self.out / "packed").glob("study.tar.xz.*"))
+        with tarfile.open(fileobj=io.BytesIO(b"".join(path.read_bytes() for path in pieces))) as pack:
+            pack.extractall(self.out, filter="data")
+        for path in self.out.glob(f"**/*{APART}"):
+            path.with_suffix("").write_bytes(together(path.read_bytes()))
+            path.unlink()
 
     # ---- what all of them need
 
@@ -317,15 +357,32 @@ def settings(said: Sequence[str], name: str) -> dict[str, Any]:
     return found
 
 
-def rounded(path: Path) -> bytes:
-    """Weights in half the room."""
+def rounded(path: Path, bits: int = 7) -> bytes:
+    """Weights in half the room, or less after packing: numbers of bfloat16 whose last bits are 0."""
     from safetensors import safe_open
     from safetensors.torch import load_file, save
 
     with safe_open(path, "pt") as kept:
         about = kept.metadata()
-    parts = {name: part.bfloat16() if part.is_floating_point() else part for name, part in load_file(path).items()}
+    low = 2 ** (23 - bits)  # of a float32, the last bit that is kept
+    parts = {}
+    for name, part in load_file(path).items():
+        if part.is_floating_point():
+            whole = part.float().contiguous().view(torch.int32)
+            part = ((whole + low // 2) & -low).view(torch.float32).bfloat16()
+        parts[name] = part
     return save(parts, about)
+
+
+def apart(kept: bytes) -> bytes:
+    """Every second byte, then the others: signs and exponents, which are much alike, beside each other."""
+    return kept[0::2] + kept[1::2]
+
+
+def together(kept: bytes) -> bytes:
+    found = bytearray(len(kept))
+    found[0::2], found[1::2] = kept[: (len(kept) + 1) // 2], kept[(len(kept) + 1) // 2 :]
+    return bytes(found)
 
 
 # ---- a toy

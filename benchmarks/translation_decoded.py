@@ -8,12 +8,16 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable
+from itertools import product
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
 
 from besag.conditionals.contract import Given
+from besag.conditionals.decoder import CausalDecoder
+from besag.conditionals.replay import Replay
 from besag.samplers.kernels.pair_law import pair_laws
 from besag.samplers.sheet import allowed_tokens, blank
 from besag.scores.source_length import SourceLengths
@@ -25,6 +29,9 @@ EQUAL = (2, 4, 8)  # passes at which kernels are compared
 KERNELS = ("adaptive", "entropy_bound", "threshold", "grouped", "refine")  # that are compared with mask_predict
 SEARCHES = {"entropy_bound": ("bound", 0.0, 30.0), "threshold": ("least", 1.0, 0.0)}  # from most passes to fewest
 LENGTHS = 5  # tried side by side, where quality is asked for
+MORE = 9  # the same, where another chooses
+LISTED = 10  # hypotheses of a source, to be rescored
+SEARCHED = 200  # sentences of the validation set on which options of kernels are found
 CANDIDATES = 20  # tokens of each of two neighbours whose joint is looked at
 
 
@@ -36,12 +43,42 @@ def decode(study: Any, name: str) -> None:
     several = {"lengths": LENGTHS, "choose": "length"}
     for passes in PASSES:
         _decoded(study, f"{name}.mask_predict.{passes}", name, passes=passes, **several)
-    chosen = CHOSEN if name == study.options.best else ()
+    chosen = CHOSEN if name == study.best else CHOSEN[1:]
     for passes in chosen:
         _chosen(study, name, passes)
         _decoded(study, f"{name}.one-length.{passes}", name, passes=passes)
     for passes in chosen:
         _decoded(study, f"{name}.mended.{passes}", name, passes=passes, **several, mend_stutters=True)
+    if name == study.best:
+        for passes in chosen[1:]:
+            _judged(study, name, passes)
+
+
+def _judged(study: Any, name: str, passes: int) -> None:
+    """More lengths, of which the left-to-right model chooses."""
+    more = {"lengths": MORE, "choose": "judge", "judge": study.model("causal")}
+    _decoded(study, f"{name}.judge-of-{MORE}.{passes}", name, passes=passes, **more)
+
+
+def valid(study: Any, name: str) -> None:
+    """The validation set, by which a model is chosen: as many passes as are judged, by both ways of refining."""
+    for kernel, passes in product(("mask_predict", "refine"), (4, 10)):
+        options = {"kernel": kernel, "passes": passes, "lengths": LENGTHS, "choose": "length"}
+        study.once(
+            f"valid.{name}.{kernel}.{passes}.json",
+            lambda how=options: _told(name, study.model(name).translate(study.valid, **how)),
+        )
+
+
+def nbest(study: Any, name: str) -> None:
+    """Lists with their scores, log p(x, end | s) / n, for rescoring."""
+    for of, sources in (("valid", study.valid), ("test", study.sources)):
+
+        def find(sources: list[str] = sources) -> dict[str, Any]:
+            found = study.model(name).translate(sources, beam=LISTED, nbest=LISTED)
+            return {"lists": [[(one.text, one.score, one.length) for one in row.hypotheses] for row in found]}
+
+        study.once(f"nbest.{name}.{of}.json", find)
 
 
 def _chosen(study: Any, name: str, passes: int) -> None:
@@ -63,7 +100,7 @@ def _chosen(study: Any, name: str, passes: int) -> None:
 
 def kernels(study: Any) -> None:
     """At equal passes and at one length, the likeliest: what differs is the kernel."""
-    best = study.options.best
+    best = study.best
     for passes in EQUAL:
         _decoded(study, f"{best}.one-length.{passes}", best, passes=passes)
         for kernel in KERNELS:
@@ -78,7 +115,7 @@ def _calibrated(study: Any, kernel: str, passes: int) -> dict[str, float]:
     def find() -> dict[str, Any]:
         for _ in range(9):
             middle = sum(ends) / 2
-            found = study.model(study.options.best).translate(study.valid, kernel, **{option: middle})
+            found = study.model(study.best).translate(study.valid[:SEARCHED], kernel, **{option: middle})
             mean = found.passes / sum(row.tried for row in found)
             ends[int(mean <= passes)] = middle
         return {option: middle, "passes": mean}
@@ -104,7 +141,7 @@ def _told(name: str, found: Any) -> dict[str, Any]:
 
 def dependence(study: Any) -> None:
     some = study.sources[: study.options.dependent]
-    study.once("dependence.json", lambda: {"rows": _depending(study.model(study.options.best), some)})
+    study.once("dependence.json", lambda: {"rows": _depending(study.model(study.best), some)})
 
 
 def _depending(lm: Any, sources: list[str]) -> list[dict[str, Any]]:
@@ -131,44 +168,58 @@ def _depending(lm: Any, sources: list[str]) -> list[dict[str, Any]]:
 
 
 def speed(study: Any) -> None:
-    several, best = {"lengths": LENGTHS, "choose": "length"}, study.options.best
+    several, best = {"lengths": LENGTHS, "choose": "length"}, study.best
     left_to_right = [
         name for name in study.options.models if not name.startswith("masked") and not name.endswith("distilled")
     ]
     runs: list[tuple[str, dict[str, Any]]] = [
-        *((name, {"beam": beam}) for name in left_to_right for beam in (1, 5)),
         *((best, {"passes": passes}) for passes in PASSES),
-        *((best, {"passes": passes, **several}) for passes in (1, 4)),
+        *((best, {"passes": passes, **several}) for passes in CHOSEN),
+        *((name, {"beam": beam}) for name in left_to_right for beam in (1, 5)),
     ]
     for name, options in runs:
         called = "-".join([name, *(f"{key}{value}" for key, value in options.items())])
         study.once(f"speed.{study.options.device}.{called}.json", lambda n=name, o=options: _timed(study, n, o))
+    if study.options.device.startswith("cuda"):  # what recording gains
+        with patch.object(Replay, "worth", lambda *_: False), patch.object(CausalDecoder, "rereads", lambda *_: False):
+            for name, options in runs:
+                if "lengths" not in options and name in (best, "causal"):
+                    called = "-".join([name, *(f"{key}{value}" for key, value in options.items())])
+                    study.once(f"launched.{called}.json", lambda n=name, o=options: _timed(study, n, o, together=False))
 
 
-def _timed(study: Any, name: str, options: dict[str, Any]) -> dict[str, Any]:
+def _timed(study: Any, name: str, options: dict[str, Any], together: bool = True) -> dict[str, Any]:
     lm, device = study.model(name), study.options.device
     alone = study.sources[: study.options.alone]
     many = (study.sources * (1 + study.options.many // len(study.sources)))[: study.options.many]
 
-    def one_by_one() -> None:
-        for source in alone:
+    def one_by_one(sources: list[str] = alone) -> None:
+        for source in sources:
             lm.translate([source], **options)
 
-    return {
+    one_by_one(study.valid[: len(alone)])  # what is recorded is recorded of other sentences
+    found = {
         "model": name, "options": options, "threads": torch.get_num_threads(),
         "device": torch.cuda.get_device_name() if device.startswith("cuda") else platform.machine(),
         "alone_ms": 1000 * _best(lm, one_by_one) / len(alone), "sentences_alone": len(alone),
-        "together_ms": 1000 * _best(lm, lambda: lm.translate(many, **options)) / len(many),
-        "sentences_together": len(many),
     }  # fmt: skip
+    if together:
+        seconds = _best(lm, lambda: lm.translate(many, **options))
+        found |= {"together_ms": 1000 * seconds / len(many), "sentences_together": len(many)}
+    return found
 
 
 def _best(lm: Any, work: Callable[[], object]) -> float:
-    """The less of two runs after one to warm up. Texts come out, so the device has ended; sources are read anew."""
+    """The less of two runs after one to warm up. Texts come out, so the device has ended; sources are read anew.
+
+    On a CPU with one thread it is the time of the core, whoever else it works for.
+    """
+    core = lm.conditionals.device.type == "cpu" and torch.get_num_threads() == 1
+    clock = time.process_time if core else time.perf_counter
     found = []
     for _ in range(3):
         lm.engine.sources.forget()
-        began = time.perf_counter()
+        began = clock()
         work()
-        found.append(time.perf_counter() - began)
+        found.append(clock() - began)
     return min(found[1:])

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Callable, Sequence
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from tokenizers import Tokenizer
 
 import besag
 from besag.files.whole import write_whole
@@ -24,6 +25,7 @@ from translation_decoded import EQUAL, KERNELS, PASSES
 
 METRICS = ("bleu", "chrf")
 COLUMNS = ("model", "how", "scores", "passes", "tried", "seconds")
+ACROSS = 3  # panels of the figure
 BINS = 4  # of sentences, by how strongly neighbours depend
 
 
@@ -36,7 +38,7 @@ def judge(study: Any) -> None:
     }
     bleu = {name: metrics["bleu"].value(own["bleu"].sum(0)) for name, own in counts.items()}
     beams = [name for name in bleu if name.startswith("causal") and name.endswith("beam5")]
-    baseline, best = max(beams, key=bleu.__getitem__), study.options.best
+    baseline, best = max(beams, key=bleu.__getitem__), study.best
     rows = []
     for name, one in decoded.items():
         row = {key: one[key] for key in COLUMNS}
@@ -67,13 +69,31 @@ def judge(study: Any) -> None:
         "calibrated": {path.name.split(".", 1)[1][:-5]: read(path) for path in sorted(study.out.glob("calibrated.*"))},
         "trained": {path.name.split(".")[0]: read(path) for path in sorted(study.out.glob("*.train.json"))},
         "speed": [read(path) for path in sorted(study.out.glob("speed.*.json"))],
-        "dependence": by_dependence(study, metrics["bleu"]),
+        "dependence": by_dependence(study, metrics["bleu"]), "pairs": by_pair(study),
     }  # fmt: skip
     for path in filter(None, (study.out / "results.json", study.options.results)):
         write_whole(path, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
     for row in sorted(rows, key=lambda one: -one["bleu"]):
         about = f"[{row['bleu_low']:.2f}, {row['bleu_high']:.2f}]  {row['passes']:5.2f} passes"
         print(f"   {row['bleu']:6.2f} {about}  {row['stutter']:5.1f} ‰  {row['name']}")
+
+
+def best(study: Any) -> None:
+    """The masked model with the largest mean of its two BLEU on the validation set, by whichever way is the better."""
+    metric, found = Translation("bleu"), dict[str, float]()
+    for path in sorted(study.out.glob("valid.*.json")):
+        one = read(path)
+        found[path.name[len("valid.") : -len(".json")]] = metric.value(
+            metric.statistics(study.valid_references, one["texts"]).sum(0)
+        )
+    ways = sorted({name.rpartition(".")[0] for name in found})
+    means = {
+        way: float(np.mean([value for name, value in found.items() if name.startswith(f"{way}.")])) for way in ways
+    }
+    chosen = max(means, key=means.__getitem__)
+    told = {"best": chosen.partition(".")[0], "way": chosen.partition(".")[2], "bleu": found, "means": means}
+    write_whole(study.out / "best.json", json.dumps(told, indent=1) + "\n")
+    print(f"   {json.dumps(found, indent=1)}\n   the best on the validation set: {chosen}")
 
 
 def equal(metric: Any, counts: dict[str, Any], best: str) -> list[dict[str, Any]]:
@@ -99,10 +119,34 @@ def by_dependence(study: Any, metric: Any) -> list[dict[str, Any]]:
         counts = metric.statistics([study.references[row["number"]] for row in own], texts)
         low, high = interval(metric, counts)
         found.append({
-            "sentences": len(own), "nats": float(np.mean([row["mean"] for row in own])), "stutter": stutter(texts),
+            "sentences": len(own), "words": float(np.mean([len(text.split()) for text in texts])),
+            "nats": float(np.mean([row["mean"] for row in own])), "stutter": stutter(texts),
             "bleu": metric.value(counts.sum(0)), "bleu_low": low, "bleu_high": high,
         })  # fmt: skip
     return found
+
+
+def by_pair(study: Any) -> list[dict[str, Any]]:
+    """How often the second of two neighbours repeats the first, by how strongly these two depend, in any sentence.
+
+    Of targets that their own tokenizer reads as they were written, so that it is known who was whose neighbour.
+    """
+    folder = study.out / study.best / "model"
+    if not ((study.out / "dependence.json").exists() and (folder / "tokenizer.json").exists()):
+        return []
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    nats, twice = list[float](), list[bool]()
+    for row in read(study.out / "dependence.json")["rows"]:
+        ids = tokenizer.encode(row["text"], add_special_tokens=False).ids
+        if len(ids) == len(row["nats"]) + 1 > 1:
+            nats += row["nats"]
+            twice += [one == other for one, other in pairwise(ids)]
+    order = np.argsort(nats)
+    parts = np.array_split(order, BINS) if len(order) >= BINS else []
+    return [
+        {"pairs": len(own), "nats": float(np.mean(np.array(nats)[own])), "twice": float(np.mean(np.array(twice)[own]))}
+        for own in parts
+    ]
 
 
 def interval(metric: Any, counts: Any, draws: int = 1000) -> tuple[float, float]:
@@ -138,9 +182,15 @@ def figures(study: Any) -> None:
         lambda axis: draw_passes(axis, told),
         *(lambda axis, own=device: draw_speed(axis, told, own) for device in devices),
         *([lambda axis: draw_dependence(axis, told["dependence"])] if told["dependence"] else []),
+        *([lambda axis: draw_pairs(axis, told["pairs"])] if told["pairs"] else []),
     ]
-    _, axes = pyplot.subplots(1, len(panels), figsize=(3.8 * len(panels), 3.8), layout="constrained", squeeze=False)
-    for draw, axis in zip(panels, axes[0], strict=True):
+    rows = 1 if len(panels) <= ACROSS else 2
+    across = -(-len(panels) // rows)
+    size = (4.4 * across, 3.6 * rows)
+    _, axes = pyplot.subplots(rows, across, figsize=size, layout="constrained", squeeze=False)
+    for axis in axes.flat[len(panels) :]:
+        axis.axis("off")
+    for draw, axis in zip(panels, axes.flat, strict=False):
         draw(axis)
     pyplot.savefig(folder / "translation.png", dpi=130)
     print(f"   {folder / 'translation.png'}")
@@ -164,7 +214,7 @@ def draw_passes(axis: Any, told: dict[str, Any]) -> None:
 
 def draw_speed(axis: Any, told: dict[str, Any], device: str) -> None:
     own = sorted((one for one in told["speed"] if one["device"] == device), key=lambda one: -one["alone_ms"])
-    names = [" ".join([one["model"], *(f"{k} {v}" for k, v in one["options"].items())]) for one in own]
+    names = [" ".join([one["model"], *(f"{k} {v}" for k, v in one["options"].items() if k != "choose")]) for one in own]
     height = np.arange(len(own))
     axis.barh(height + 0.2, [one["alone_ms"] for one in own], 0.4, label="one at a time")
     axis.barh(height - 0.2, [one["together_ms"] for one in own], 0.4, label="many at once")
@@ -173,10 +223,16 @@ def draw_speed(axis: Any, told: dict[str, Any], device: str) -> None:
     axis.legend(fontsize=6)
 
 
+def draw_pairs(axis: Any, bins: list[dict[str, Any]]) -> None:
+    axis.plot([one["nats"] for one in bins], [100 * one["twice"] for one in bins], "o-", color="tab:red", ms=4)
+    axis.set(xlabel="mutual information of two neighbours (nats)", title="one pass, pair by pair", ylim=(0, None))
+    axis.set_ylabel("token repeats the one before (%)")
+
+
 def draw_dependence(axis: Any, bins: list[dict[str, Any]]) -> None:
     nats, low, high = ([one[key] for one in bins] for key in ("nats", "bleu_low", "bleu_high"))
     axis.plot(nats, [one["stutter"] for one in bins], "o-", color="tab:red", ms=4)
-    axis.set(xlabel="mutual information of neighbours (nats)", title="one pass")
+    axis.set(xlabel="mutual information of neighbours (nats)", title="one pass, sentence by sentence")
     axis.set_ylabel("words said twice (‰)", color="tab:red")
     beside = axis.twinx()
     beside.fill_between(nats, low, high, color="tab:blue", alpha=0.2, lw=0)

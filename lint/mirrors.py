@@ -222,7 +222,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     )),
     ("training/objectives/test_mae.py", "the decoder that it throws away", ("training/network/decoder.py",)),
     ("translation/test_learning.py", "a translator is trained end to end, and watched", (
-        "evaluation/translating.py", "training/run/text.py",
+        "training/run/text.py",
     )),
     ("training/objectives/test_mlm.py", "the contract, in its shortest objective", (
         "training/objectives/objective.py",

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from besag.conditionals.contract import SOURCE_MASK, SOURCE_STATES
-from besag.conditionals.replay import OFTEN, RECORDED, Replay
+from besag.conditionals.replay import KEPT, OFTEN, SHOWN, STEP, Replay
 
 
 class Reading:
@@ -47,14 +47,15 @@ class Recorder(Replay):
     """Records as on CUDA: a replay reads from where the recording read, whatever the caller holds."""
 
     def worth(self, ids, context):
-        return context.keys() <= RECORDED and frozenset(context) not in self.impossible
+        return context.keys() <= self.recorded and frozenset(context) not in self.impossible
 
     def capture(self, static):
         if SOURCE_MASK in static and self.trips:
             raise RuntimeError("it waits for the device")
         context = {name: value for name, value in static.items() if name != "ids"}
         states = self.read(static["ids"], context)
-        return SimpleNamespace(replay=lambda: states.copy_(Attending()(static["ids"], context))), static, states
+        again = type(self.read)()
+        return SimpleNamespace(replay=lambda: states.copy_(again(static["ids"], context))), static, states
 
     trips = False
 
@@ -89,6 +90,53 @@ def test_what_cannot_be_recorded_with_a_mask_still_is_without():
         assert torch.equal(replay(ids, context), Attending()(ids, context))
     assert replay.impossible == {frozenset({SOURCE_STATES, SOURCE_MASK})}
     assert len(replay.graphs) == 1
+
+
+class Shown(Reading):
+    """What each place makes of all that is shown, and of the source: padding that were seen would change it."""
+
+    def __call__(self, ids, context=None):
+        self.runs += 1
+        shown = context[SHOWN] if SHOWN in context else torch.ones_like(ids)
+        states = context[SOURCE_STATES]
+        source = context[SOURCE_MASK] if SOURCE_MASK in context else ids.new_ones(states.shape[:2])
+        seen = (ids * shown).sum(1) + (states.sum(2) * source).sum(1)
+        return (ids + seen[:, None])[:, :, None].float()
+
+
+def one(length, tokens):
+    return torch.arange(length)[None] + 1, {SOURCE_STATES: torch.ones(1, tokens, 3)}
+
+
+def test_what_may_be_padded_is_recorded_in_few_shapes():
+    """Sentences of eight lengths and as many of their sources, one at a time: one shape, recorded once."""
+    plain, read = Shown(), Shown()
+    replay = Recorder(read, pad_id=77, most=64)
+    for length, tokens in [(size, 1 + size % STEP) for size in range(1, STEP + 1)] * 2:
+        ids, context = one(length, tokens)
+        assert torch.equal(replay(ids, context)[:, :length], plain(ids, context))
+    assert len(replay.graphs) == 1
+    assert read.runs == OFTEN + 1
+
+
+def test_padding_ends_where_the_network_does_and_keeps_masks_that_are_there():
+    replay = Recorder(Shown(), pad_id=77, most=10)
+    ids, context = one(9, 4)
+    shown = (ids < 8).long()
+    inputs = replay.padded(ids, {**context, SHOWN: shown, SOURCE_MASK: torch.tensor([[1, 1, 1, 0]])})
+    assert inputs["ids"].tolist() == [[*range(1, 10), 77]]
+    assert inputs[SHOWN].tolist() == [[1] * 7 + [0] * 3]
+    assert inputs[SOURCE_MASK].tolist() == [[1, 1, 1] + [0] * 5]
+    assert inputs[SOURCE_STATES].shape == (1, STEP, 3)
+
+
+def test_shapes_that_were_not_used_for_longest_are_forgotten():
+    replay = Recorder(Shown(), pad_id=77)
+    for size in range(KEPT + 1):
+        for _ in range(OFTEN + 1):
+            replay(*one(1 + size * STEP, 1))
+    assert len(replay.graphs) == KEPT
+    assert all({name: size for name, _, size in shape}["ids"][1] > STEP for shape in replay.graphs)
 
 
 @pytest.mark.gpu

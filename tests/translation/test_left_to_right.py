@@ -92,6 +92,32 @@ def test_batches_change_nothing(family: str) -> None:
     assert all(len(one) <= 3 for one in together)
 
 
+@FAMILIES
+def test_beginnings_that_are_read_again_lead_where_a_cache_leads(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on CUDA, where a pass over all tokens is recorded and one beside a cache cannot be."""
+    who = decoder(family)
+    cached = translate(who, SOURCES, beam=3, most=6)
+    monkeypatch.setattr(who, "rereads", lambda *_: True)
+    monkeypatch.setattr(who.core, "step", None)
+    for one, other in zip(translate(who, SOURCES, beam=3, most=6), cached, strict=True):
+        assert [each.ids for each in one] == [each.ids for each in other]
+        assert [each.log_prob for each in one] == pytest.approx([each.log_prob for each in other], abs=1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@FAMILIES
+def test_on_cuda_beginnings_are_recorded(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    who = CausalDecoder(networks.tiny_decoder(family).cuda(), WORDS, "tiny")
+    for _ in range(5):
+        found = translate(who, SOURCES[:1], beam=3, most=6)
+    assert who.replay.graphs
+    assert not who.replay.impossible
+    monkeypatch.setattr(who, "rereads", lambda *_: False)
+    [cached] = translate(who, SOURCES[:1], beam=3, most=6)
+    assert [one.ids for one in found[0]] == [one.ids for one in cached]
+
+
 def test_a_tokenizer_that_puts_nothing_first() -> None:
     """T5's and Marian's: the decoder's start stands before the target, and is put there by whoever asks."""
     tokenizer = build("wordpiece-uncased")

@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
-from io import BytesIO
 from pathlib import Path
 from shutil import copy, copytree
 
@@ -43,14 +41,14 @@ def test_all_of_it(out: Path) -> None:
     assert {row["kernel"] for row in told["kernels_against_mask_predict"]} >= {"adaptive", "entropy_bound", "threshold"}
     assert {one["model"] for one in told["speed"]} == {"causal", "shallow", "masked-distilled"}
     assert sum(one["sentences"] for one in told["dependence"]) == 6
+    assert [one["nats"] for one in told["pairs"]] == sorted(one["nats"] for one in told["pairs"])
     assert (out / "translation.png").exists()
 
 
 @pytest.mark.slow
 def test_what_is_packed_is_what_was_found(out: Path, tmp_path: Path) -> None:
-    pieces = sorted((out / "packed").iterdir())
-    with tarfile.open(fileobj=BytesIO(b"".join(piece.read_bytes() for piece in pieces))) as pack:
-        pack.extractall(tmp_path)
+    done = study(tmp_path, "--stages", "unpack", "--packed", str(out / "packed"))
+    assert done.returncode == 0, done.stderr
     name = "decoded.masked-distilled.one-length.4.json"
     texts = json.loads((tmp_path / name).read_text())["texts"]
     assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
@@ -58,6 +56,25 @@ def test_what_is_packed_is_what_was_found(out: Path, tmp_path: Path) -> None:
     lm = besag.load(tmp_path / "masked-distilled" / "model", device="cpu", dtype="float32", progress=False)
     same = sum(one == other for one, other in zip(lm.translate(sources, passes=4).texts, texts, strict=True))
     assert same > 0.8 * len(texts)  # by weights that were rounded
+
+
+@pytest.mark.slow
+def test_the_best_on_the_validation_set_ranks_the_lists_of_the_beam(out: Path, tmp_path: Path) -> None:
+    copytree(out, tmp_path, dirs_exist_ok=True)
+    stages = ("--stages", "valid", "best", "nbest", "rescore")
+    done = study(tmp_path, *stages, "--models", "causal", "masked-raw", "masked-distilled", "--best", "masked-raw")
+    assert done.returncode == 0, done.stderr
+    told = json.loads((tmp_path / "best.json").read_text())
+    assert told["means"][f"{told['best']}.{told['way']}"] == max(told["means"].values())
+    assert set(told["bleu"]) == {
+        f"{model}.{kernel}.{passes}"
+        for model in ("masked-raw", "masked-distilled")
+        for kernel in ("mask_predict", "refine")
+        for passes in (4, 10)
+    }
+    rows = {row["system"]: row for row in json.loads((tmp_path / "rescored.json").read_text())["rows"]}
+    assert rows[f"{told['best']} pll"]["bleu"] <= rows["oracle"]["bleu"]
+    assert "small-en pll" in rows
 
 
 @pytest.mark.slow
@@ -102,6 +119,8 @@ def test_waves_are_of_the_models_that_are_named(monkeypatch: pytest.MonkeyPatch)
         ("tokenizer",), ("causal", "teacher-0", "teacher-1"), ("masked-distilled",)
     ]  # fmt: skip
     assert waves("decode", ["masked-own"]) == [("decode-kernels", "decode-masked-own", "dependence")]
+    assert waves("valid", ["causal", "masked-own"]) == [("valid-masked-own",)]
+    assert waves("nbest", ["causal", "masked-own"]) == [("nbest-causal",)]
     assert waves("judge", []) == [("judge",)]
 
 

@@ -21,12 +21,13 @@ from besag.conditionals.contract import SOURCE_MASK, SOURCE_STATES, Questions
 from besag.conditionals.encoder_decoder import EncoderDecoder, lift
 from besag.conditionals.length_head import LengthHead
 from besag.conditionals.network import CLOSE, Wrapped, check_ids, embedded, gap
-from besag.conditionals.replay import Replay
+from besag.conditionals.replay import SHOWN, Replay
 from besag.conditionals.split import attention_for, compile_layers
 from besag.errors import BesagError, quoted
 from besag.vocabulary import Vocabulary
 
 PROBE, PADDING = 6, 2
+FEW = 1024  # tokens of a beam: up to here a recorded pass over all of them is faster than one over the newest
 
 
 class Decoder(Wrapped, ABC):
@@ -40,16 +41,19 @@ class Decoder(Wrapped, ABC):
         self.max_source = self.max_length
         check_ids(model, vocabulary, self.title)
         self.core = EncoderDecoder(model, precise=self.dtype in (torch.bfloat16, torch.float16))
-        self.replay = Replay(self._read)  # type: ignore[arg-type]
         with torch.no_grad():
             self._study()
+        pad_id = vocabulary.pad_id if self.pads else None
+        self.replay = Replay(self._read, pad_id, self.max_length)  # type: ignore[arg-type]
+        self._reading = Replay(self._encoded, pad_id, self.max_source)  # type: ignore[arg-type]
 
     def source_ids(self, texts: Sequence[str]) -> list[Ints]:
         """(T,) the ids of each source, with the special tokens that stand around a text."""
         return [one.ids for one in self.vocabulary.encode(list(texts))]
 
     def encode(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:  # (N, S), (N, S) -> (N, S, H)
-        return self.core.read(ids, None if mask is None else mask.bool())
+        """On CUDA the states may lie where the next ones will: whoever keeps them copies them (`replay.py`)."""
+        return self._reading(ids, {} if mask is None else {SHOWN: mask.long()})[:, : ids.shape[1]]
 
     @abstractmethod
     def rows(self, questions: Questions) -> Tensor: ...  # (M, H)
@@ -67,10 +71,13 @@ class Decoder(Wrapped, ABC):
         """p(n | source), as it was learned beside the network; refused where none was."""
         return LengthHead.load(self.folder, self.title).to(self.device)
 
+    def _encoded(self, ids: Tensor, context: Mapping[str, Tensor]) -> Tensor:  # (N, S) -> (N, S, H)
+        return self.core.read(ids, context[SHOWN].bool() if SHOWN in context else None)
+
     def _read(self, ids: Tensor, context: Mapping[str, Tensor]) -> Tensor:  # (N, L) -> (N, L, H)
         if SOURCE_STATES not in context:
             raise BesagError(f"{self.title} answers given a source, and none was given: lm.given(source) takes one")
-        shown, source = context.get("attention_mask"), context.get(SOURCE_MASK)
+        shown, source = context.get(SHOWN), context.get(SOURCE_MASK)
         with attention_for(ids.shape[1]):
             return self.core.write(
                 ids,
@@ -86,7 +93,7 @@ class Decoder(Wrapped, ABC):
         """Its width, and whether padding changes anything, on a short probe."""
         known = embedded(self.model)
         target = (torch.arange(2 * PROBE, device=self.device).view(2, PROBE) + 3) % known  # (2, L)
-        memory = self.encode(target)
+        memory = self.core.read(target)
         states = self._read(target, {SOURCE_STATES: memory})
         logits = self.head(states.flatten(0, 1))
         self.width: int = logits.shape[-1]
@@ -95,7 +102,7 @@ class Decoder(Wrapped, ABC):
             raise BesagError(f"{self.title} answers with numbers that are no numbers in {self.dtype}: {advice}")
         shown = torch.ones_like(target)
         shown[1, PROBE - PADDING :] = 0
-        padded = self._read(target, {SOURCE_STATES: memory, "attention_mask": shown})
+        padded = self._read(target, {SOURCE_STATES: memory, SHOWN: shown})
         alone = self._read(target[1:, : PROBE - PADDING], {SOURCE_STATES: memory[1:]})
         self.pads = gap(padded[1:, : PROBE - PADDING], alone) <= CLOSE[self.dtype]
 
@@ -148,9 +155,9 @@ class CausalDecoder(Decoder):
         if self.prefixed:
             start = ids.new_full((len(ids), 1), int(self.bos_id or 0))
             ids, place = torch.cat([start, ids], dim=1), place + 1
-            if "attention_mask" in context:
-                mask = context["attention_mask"]
-                context["attention_mask"] = torch.cat([torch.ones_like(mask[:, :1]), mask], dim=1)
+            if SHOWN in context:
+                mask = context[SHOWN]
+                context[SHOWN] = torch.cat([torch.ones_like(mask[:, :1]), mask], dim=1)
         elif bool((place == 0).any()):
             raise BesagError(
                 f"place 0 was asked of {self.title}, but nothing stands before it to answer from: put its start token "
@@ -158,6 +165,15 @@ class CausalDecoder(Decoder):
             )
         states = self._read(ids, context)  # (N, L, H)
         return states[questions.row, place - 1]
+
+    def rereads(self, beginnings: int, tokens: int) -> bool:
+        """Is it faster to read whole beginnings again, recorded, than to go on from a cache, which cannot be?"""
+        return self.device.type == "cuda" and self.replay.pad_id is not None and beginnings * tokens <= FEW
+
+    def reread(self, ids: Tensor, memory: Tensor, shown: Tensor) -> Tensor:  # (N, L), (N, S, H), (N, S) -> (N, H)
+        """The state of the last token of each beginning, which stands before its next one."""
+        states = self.replay(ids, {SOURCE_STATES: memory, SOURCE_MASK: shown.long()})
+        return states[:, ids.shape[1] - 1]
 
     def _seen(self, shown: Tensor) -> Tensor:
         length = shown.shape[1]

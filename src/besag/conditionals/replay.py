@@ -6,6 +6,10 @@ does whatever cannot be recorded. The numbers are the same: the same kernels run
 that it is recorded: transformers would then give attention a mask of ones, which no fast kernel takes. What was made
 of sources is an input like the ids, so a chain on one batch of sources is replayed as any other.
 
+Sources that come one at a time seldom have the shape of the last: recorded as they are, each would be recorded anew and
+thrown away. So whoever may be padded is: ids and sources to a multiple of `STEP` tokens, beside masks that say so. Then
+some dozens of shapes are all there are.
+
 A replay writes where the last one wrote, so only one caller at a time may run it and copy from it (`besag.batches`).
 """
 
@@ -14,11 +18,12 @@ from __future__ import annotations
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from unittest.mock import patch
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from besag.conditionals.contract import NOTHING, SOURCE_MASK, SOURCE_STATES
 from besag.conditionals.split import Reader
@@ -27,7 +32,9 @@ log = logging.getLogger(__name__)
 
 MOST_TOKENS = 16_384  # of a batch: beyond, the device is busy enough
 OFTEN = 3  # runs of a shape before it is recorded: recording costs as much as several runs
-KEPT = 8  # shapes
+KEPT = 64  # shapes; they share one memory but for what they read and write
+STEP = 8  # tokens: lengths are padded to its multiples
+SHOWN = "attention_mask"
 RECORDED = {SOURCE_STATES, SOURCE_MASK}  # of a context; with anything else it runs as ever
 
 Shape: TypeAlias = tuple[tuple[str, torch.dtype, tuple[int, ...]], ...]
@@ -40,10 +47,12 @@ class _Graph(NamedTuple):
 
 
 class Replay:
-    """Runs `read`, recorded where that pays."""
+    """Runs `read`, recorded where that pays; padded by `pad_id`, if any, up to `most` tokens."""
 
-    def __init__(self, read: Reader) -> None:
-        self.read = read
+    def __init__(self, read: Reader, pad_id: int | None = None, most: int | None = None) -> None:
+        self.read, self.pad_id, self.most = read, pad_id, most
+        self.recorded = RECORDED if pad_id is None else {*RECORDED, SHOWN}
+        self.pool: Any = None  # the memory of all graphs: one runs at a time
         self.graphs: OrderedDict[Shape, _Graph] = OrderedDict()
         self.runs: Counter[Shape] = Counter()
         self.impossible: set[frozenset[str]] = set()  # what goes with the ids where they cannot be recorded
@@ -51,14 +60,14 @@ class Replay:
     def __call__(self, ids: Tensor, context: Mapping[str, Tensor] = NOTHING) -> Tensor:  # (N, L) -> (N, L, H)
         if not self.worth(ids, context):
             return self.read(ids, context)
-        inputs = {"ids": ids, **context}
+        inputs = {"ids": ids, **context} if self.pad_id is None else self.padded(ids, context)
         shape = tuple((name, value.dtype, tuple(value.shape)) for name, value in inputs.items())
         found = self.graphs.get(shape)
         if found is None:
             self.runs[shape] += 1
-            found = self._record(inputs) if self.runs[shape] > OFTEN else None
-            if found is None:
-                return self.read(ids, context)
+            found = self._record(inputs, frozenset(context)) if self.runs[shape] > OFTEN else None
+            if found is None:  # padded as well: what is recorded later is what has been run
+                return self.read(inputs.pop("ids"), inputs)
             self.graphs[shape] = found
             if len(self.graphs) > KEPT:
                 oldest, _ = self.graphs.popitem(last=False)
@@ -69,28 +78,43 @@ class Replay:
         found.graph.replay()
         return found.states
 
+    def padded(self, ids: Tensor, context: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The same in one of few shapes; states beyond the ids mean nothing."""
+        assert self.pad_id is not None
+        length = ids.shape[1]
+        more = min(-length % STEP, max(0, (self.most or length + STEP) - length))
+        shown = context[SHOWN] if SHOWN in context else torch.ones_like(ids)
+        found = {"ids": pad(ids, (0, more), value=self.pad_id), SHOWN: pad(shown, (0, more))}
+        if SOURCE_STATES in context:
+            states = context[SOURCE_STATES]  # (N, S, H)
+            source = context[SOURCE_MASK] if SOURCE_MASK in context else ids.new_ones(states.shape[:2])
+            beyond = -states.shape[1] % STEP
+            found |= {SOURCE_STATES: pad(states, (0, 0, 0, beyond)), SOURCE_MASK: pad(source, (0, beyond))}
+        return found
+
     def worth(self, ids: Tensor, context: Mapping[str, Tensor]) -> bool:
         """Can it be recorded, as far as is known, and is it so small that this pays?"""
-        if not ids.is_cuda or not context.keys() <= RECORDED or frozenset(context) in self.impossible:
+        if not ids.is_cuda or not context.keys() <= self.recorded or frozenset(context) in self.impossible:
             return False
-        tokens = ids.numel() + (context[SOURCE_STATES].shape[:2].numel() if context else 0)
+        tokens = ids.numel() + (context[SOURCE_STATES].shape[:2].numel() if SOURCE_STATES in context else 0)
         return tokens <= MOST_TOKENS and not torch.is_grad_enabled()
 
-    def _record(self, inputs: Mapping[str, Tensor]) -> _Graph | None:
+    def _record(self, inputs: Mapping[str, Tensor], kind: frozenset[str]) -> _Graph | None:
         static = {name: value.clone(memory_format=torch.contiguous_format) for name, value in inputs.items()}
         try:
             return _Graph(*self.capture(static))
         except RuntimeError as trip:  # something in it waits for the device, which cannot be recorded
             log.info("this network is not replayed: %r", trip)
-            self.impossible.add(frozenset(inputs) - {"ids"})
+            self.impossible.add(kind)
             return None
 
     def capture(self, static: dict[str, Tensor]) -> tuple[torch.cuda.CUDAGraph, dict[str, Tensor], Tensor]:
         """A graph that reads from `static` and nowhere else, and where it writes."""
         graph, ids = torch.cuda.CUDAGraph(), static["ids"]
+        self.pool = self.pool or torch.cuda.graph_pool_handle()
         context = {name: value for name, value in static.items() if name != "ids"}
         with (
-            torch.cuda.graph(graph, capture_error_mode="thread_local"),  # what other threads do breaks no recording
+            torch.cuda.graph(graph, self.pool, capture_error_mode="thread_local"),  # other threads break no recording
             patch("torch.cuda.is_current_stream_capturing", return_value=False),
         ):
             states = self.read(ids, context)

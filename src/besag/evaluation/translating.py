@@ -8,8 +8,10 @@ The same pairs and masks at every visit, in every run. Knows objectives. How wel
 
 from __future__ import annotations
 
+from itertools import count, takewhile
 from typing import Any
 
+import numpy as np
 import torch
 
 from besag import masks
@@ -24,7 +26,7 @@ SEED = 0  # of all of it, whatever the recipe's is
 class TranslationMonitor:
     """Made before a run from what was built, called during it: `monitor(network, step)` is a number for each name.
 
-    `evaluation.sentences` says how many pairs are looked at.
+    `evaluation.sentences` says how many pairs are looked at, as many of each length as there are on the whole.
     """
 
     def __init__(self, built: Any) -> None:
@@ -36,11 +38,10 @@ class TranslationMonitor:
         special = Template(built.vocabulary).size
         plan = PairPlan(built.valid_pairs, built.recipe.data, special=special, seed=SEED)
         dataset = PairBatches(plan, built.vocabulary, self._masking(), Clock(steps=1), seed=SEED)
-        left, index = most, 0
-        while left > 0 and plan.where(index) < 1:
-            parts = dataset.parts(index)
-            self.batches.append(dataset.mask(_first(parts, left)))
-            left, index = left - len(parts.passages.draw), index + 1
+        whole = [dataset.parts(index) for index in takewhile(lambda at: plan.where(at) < 1, count())]
+        ends = np.cumsum([0, *(len(parts.passages.draw) for parts in whole)])  # (B + 1,) pairs up to each batch
+        taken = np.diff(ends * min(most, ends[-1]) // ends[-1]).tolist()  # of each its share: batches are of one length
+        self.batches = [dataset.mask(_first(parts, some)) for parts, some in zip(whole, taken, strict=True) if some]
 
     def __call__(self, model: Any, step: int = 0) -> dict[str, float]:
         if not self.batches:

@@ -5,7 +5,8 @@
 The beam holds the K likeliest beginnings that have not ended; what ends among the K likeliest continuations is kept.
 The search of a source is over when K targets have ended, or at the longest length, where all that is left is ended. So
 it is exact where K is no less than the number of beginnings. Tokens that no text holds (padding, mask, start) are never
-written. Keys and values of earlier tokens are cached by transformers.
+written. Keys and values of earlier tokens are cached by transformers, but for one source or few on CUDA: there a pass
+over all tokens that is replayed as a graph takes less than launching one over the newest.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def forced(
         answers = torch.tensor([[*written[at], *[end] * (longest + 1 - len(written[at]))] for at in rows])  # (B, n + 1)
         answers = answers.to(who.device)
         begins = torch.tensor(who.begins, device=who.device).repeat(len(rows), 1)
-        states, _ = who.core.step(torch.cat([begins, answers[:, :-1]], 1), who.encode(ids, shown), shown)
+        states, _ = who.core.step(torch.cat([begins, answers[:, :-1]], 1), who.core.read(ids, shown), shown)
         asked = states[:, len(who.begins) - 1 :]  # (B, n + 1, H)
         log_probs = who.head(asked.flatten(0, 1)).float().log_softmax(-1).view(len(rows), longest + 1, -1)
         each = log_probs.gather(2, answers[..., None])[..., 0].double()  # (B, n + 1)
@@ -130,23 +131,29 @@ class _Search:
         who, beam = self.who, self.beam
         memory = who.encode(self.ids, self.shown).repeat_interleave(beam, 0)  # (B K, S, H)
         shown = self.shown.repeat_interleave(beam, 0)
-        last = torch.tensor(who.begins, device=who.device).repeat(self.count * beam, 1)  # (B K, L)
-        written = last[:, :0]  # (B K, t)
+        begins = torch.tensor(who.begins, device=who.device).repeat(self.count * beam, 1)  # (B K, L)
+        rereads = who.rereads(self.count * beam, int(self.most.max()) + len(who.begins))
+        last, written = begins, begins[:, :0]  # (B K, t)
         total = torch.full((self.count, beam), -inf, device=who.device)  # (B, K) log p of each beginning
         total[:, 0] = 0.0
         cache: Any = None
         not_the_end = torch.arange(who.width, device=who.device) != self.end
         for size in range(1, int(self.most.max()) + 1):
-            states, cache = who.core.step(last, memory, shown, cache)
-            log_probs = who.head(states[:, -1]).float().log_softmax(-1)  # (B K, V)
+            if rereads:
+                state = who.reread(torch.cat([begins, written], dim=1), memory, shown)  # (B K, H)
+            else:
+                states, cache = who.core.step(last, memory, shown, cache)
+                state = states[:, -1]
+            log_probs = who.head(state).float().log_softmax(-1)  # (B K, V)
             log_probs[:, self.never] = -inf
             log_probs.masked_fill_((self.most == size)[:, None] & not_the_end, -inf)
             parent, token, total = self._grow(total, log_probs, written, size)
             if all(len(one) >= beam for one in self.ended):
                 break
             written = torch.cat([written[parent], token[:, None]], dim=1)
-            cache.self_attention_cache.reorder_cache(parent)  # sources are the same for all that share one
             last = token[:, None]
+            if cache is not None:
+                cache.self_attention_cache.reorder_cache(parent)  # sources are the same for all that share one
         return [sorted(one, key=lambda each: -each.score)[:beam] for one in self.ended]
 
     def _grow(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from tests.training.objectives import beside
 
 from besag.conditionals.length_head import LengthHead
+from besag.training.objectives.correct import Correct
+from besag.training.objectives.glance import Glance
 from besag.training.objectives.mlm import MLM
 from besag.training.objectives.translation import Translation
 from besag.training.objectives.unroll import Unroll
@@ -40,6 +43,22 @@ def test_a_source_is_read_once_for_all_stages(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(network.core, "read", lambda *given: (times.append(1), read(*given))[1])
     Translation(Unroll(network, stages=3, corrupt="mask"), special=2, weight=1.0)(batch).total.backward()
     assert len(times) == 1
+
+
+@pytest.mark.parametrize("objective", [Correct, Glance])
+def test_the_encoder_learns_though_the_first_guess_does_not(objective: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source is read for the guess, and what was made of it serves the loss: with a gradient, as if read anew."""
+    network, batch = beside.translator(), beside.batch()
+    weight = network.model.model.encoder.layers[0].fc1.weight
+    objective(network)(batch).total.backward()
+    anew = weight.grad.clone()
+    network.zero_grad()
+    read, times = network.core.read, []
+    monkeypatch.setattr(network.core, "read", lambda *given: (times.append(1), read(*given))[1])
+    Translation(objective(network), special=2, weight=0.0)(batch).total.backward()
+    assert len(times) == 1
+    assert float(anew.abs().sum()) > 0
+    torch.testing.assert_close(weight.grad, anew)
 
 
 def test_the_encoder_learns_from_the_length() -> None:

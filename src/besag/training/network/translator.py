@@ -41,6 +41,7 @@ class Translator(Encoder):
         self.width: int = model.get_output_embeddings().weight.shape[0]
         self._head = self.core.head
         self._once: dict[int, tuple[Source, Tensor, Tensor]] | None = None  # by the identity of a source, which is held
+        self._learns = False  # does what is read there learn?
 
     @property
     def trained(self) -> nn.Module:
@@ -66,15 +67,22 @@ class Translator(Encoder):
         if self._once is not None and id(source) in self._once:
             return self._once[id(source)][1:]
         table, shown = padded(source.ids, source.layout, self.pad_id)
-        memory = self.core.read(table, shown)
+        with torch.set_grad_enabled(torch.is_grad_enabled() if self._once is None else self._learns):
+            memory = self.core.read(table, shown)
         if self._once is not None:
             self._once[id(source)] = source, memory, shown
         return memory, shown
 
     @contextmanager
     def reading_once(self) -> Iterator[None]:
-        """In here each source is read once, however often its states are asked for."""
-        outer, self._once = self._once, {} if self._once is None else self._once
+        """In here each source is read once, however often its states are asked for.
+
+        It is read as whoever enters would read it: a first guess (`correct`, `glance`) needs no gradient;
+        what comes later does.
+        """
+        outer = self._once
+        if outer is None:
+            self._once, self._learns = {}, torch.is_grad_enabled()
         try:
             yield
         finally:
