@@ -71,6 +71,9 @@ class Drawing:
         return log_probs
 
 
+AS_IT_IS = Drawing()  # the model's own law
+
+
 class Drawn(NamedTuple):
     """What came of M asks. Fields that were not wanted are None."""
 
@@ -90,7 +93,7 @@ def draw(
     place: Tensor,
     uniform: Tensor | None,
     *,
-    drawing: Drawing = Drawing(),  # noqa: B008
+    drawing: Drawing = AS_IT_IS,
     allowed: Tensor | None = None,
     target: Tensor | None = None,
     want: tuple[str, ...] = (),

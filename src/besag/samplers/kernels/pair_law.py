@@ -33,7 +33,7 @@ from besag.engine import Engine
 from besag.errors import BesagError
 from besag.joints.small_tables import arnold_gokhale
 from besag.reductions import Chunk
-from besag.samplers.drawing import Drawing, allowed_at, answered, law_of, sample
+from besag.samplers.drawing import AS_IT_IS, Drawing, allowed_at, answered, law_of, sample
 
 
 class PairLaws(NamedTuple):
@@ -80,7 +80,7 @@ def pair_laws(
     *,
     candidates: int = 20,
     allowed: Tensor | None = None,
-    drawing: Drawing = Drawing(),  # noqa: B008
+    drawing: Drawing = AS_IT_IS,
     given: Given | None = None,
 ) -> PairLaws:
     """The laws of places first[n] and second[n] of sequence row[n] of ids (S, L), both hidden, the rest as it stands.

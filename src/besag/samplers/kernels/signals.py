@@ -32,7 +32,7 @@ from besag.conditionals.contract import Given, Questions, takes_source
 from besag.engine import Engine
 from besag.errors import BesagError, nearest, quoted
 from besag.reductions import Chunk
-from besag.samplers.drawing import COLDEST, Drawing, allowed_at, answered, draw, law_of
+from besag.samplers.drawing import AS_IT_IS, COLDEST, Drawing, allowed_at, answered, draw, law_of
 from besag.samplers.kernels.pair_law import pair_laws
 
 Measure = Literal["kl", "tv"]
@@ -65,7 +65,7 @@ def change(
     *,
     measure: Measure = "kl",
     uniform: Tensor | None = None,
-    drawing: Drawing = Drawing(),  # noqa: B008
+    drawing: Drawing = AS_IT_IS,
     allowed: Tensor | None = None,
     given: Given | None = None,
 ) -> Dependence:
@@ -112,7 +112,7 @@ def information(
     hides: Tensor,
     *,
     candidates: int = 20,
-    drawing: Drawing = Drawing(),  # noqa: B008
+    drawing: Drawing = AS_IT_IS,
     allowed: Tensor | None = None,
     given: Given | None = None,
 ) -> Dependence:
