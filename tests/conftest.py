@@ -5,6 +5,8 @@
 
 import os
 import signal
+import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -31,3 +33,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.option.markexpr == "gpu" and collection_path.name.startswith("test_"):
         return "mark.gpu" not in collection_path.read_text(encoding="utf-8") or None
     return None
+
+
+@pytest.fixture(autouse=True)
+def no_figure_stays_open() -> Iterator[None]:
+    """pyplot keeps every figure until it is closed, and warns after twenty: whose test it hits is chance."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
