@@ -51,11 +51,14 @@ def test_the_first_token_may_stand_for_the_text():
 
 
 def test_what_has_no_vector_is_refused():
-    lm = loaded("bert")
+    lm, in_blocks = loaded("bert"), networks.tiny("bert")
+    in_blocks.config.besag_block_length = 4
+    blocks = besag.load((in_blocks, networks.vocabulary("bert").tokenizer), device="cpu", progress=False)
     cases = {
         "layer=7: 'BertForMaskedLM' has the layers 0 (the tokens) to 2": lambda: lm.embed("the cat", 7),
         "'' has no token": lambda: lm.embed(["the cat", ""]),
         "are seen: cut it into parts": lambda: lm.embed("cat " * 100),
+        "was trained block after block": lambda: blocks.embed("the cat"),
         "has no states of its own": lambda: embed(Engine(Arbitrary(3)), "s0"),
     }
     for said, run in cases.items():

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from besag.checks import checked
+from besag.conditionals.configuration import block_length_of
 from besag.conditionals.network import Network
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
@@ -31,6 +32,10 @@ def embed(
     conditionals = engine.conditionals
     if not isinstance(conditionals, Network):
         raise BesagError(f"{conditionals.name!r} has no states of its own: only a network makes vectors of texts")
+    if block_length_of(conditionals.model.config) is not None:
+        raise BesagError(
+            f"{conditionals.name!r} was trained block after block, and never saw a text whole: take another network"
+        )
     many = [texts] if isinstance(texts, str) else list(texts)
     encoded = conditionals.vocabulary.encode(many)
     most = conditionals.max_length
