@@ -16,7 +16,7 @@ in every result then says so.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -25,7 +25,8 @@ from torch import Tensor
 
 from besag.conditionals import checkpoint as saved
 from besag.conditionals.configuration import reason
-from besag.conditionals.contract import Conditionals, Questions
+from besag.conditionals.contract import Conditionals
+from besag.conditionals.wrapping import Wrapping
 from besag.errors import BesagError, quoted
 
 FILE, KEY = "tilt.safetensors", "log_pi"
@@ -36,17 +37,12 @@ class Tilt(NamedTuple):
     law: str
 
 
-class Untilted:
+class Untilted(Wrapping):
     """The same conditionals with −log π(v) added to the logit of every token that is not special."""
 
     def __init__(self, conditionals: Conditionals, tilt: Tilt) -> None:
-        self.inner = conditionals
+        super().__init__(conditionals, f"{conditionals.name} (untilted: {tilt.law})")
         self.tilt = tilt
-        self.name = f"{conditionals.name} (untilted: {tilt.law})"
-        self.vocabulary = conditionals.vocabulary
-        self.sees: Literal["both", "left"] = conditionals.sees
-        self.width, self.max_length = conditionals.width, conditionals.max_length
-        self.device, self.dtype, self.pads = conditionals.device, conditionals.dtype, conditionals.pads
         log_pi = _checked(tilt.log_pi, f"the tilt of {conditionals.name!r}")
         if len(log_pi) != self.width and not self.vocabulary.size <= len(log_pi) < self.width:
             raise BesagError(
@@ -57,14 +53,6 @@ class Untilted:
         shift[: len(log_pi)] = torch.from_numpy(log_pi)
         shift[[id for id in self.vocabulary.special_ids if id < self.width]] = 0.0
         self._shift = shift.to(self.device, torch.float64 if self.dtype == torch.float64 else torch.float32)
-
-    def __getattr__(self, name: str) -> Any:  # what only some have: the network, the token before a text …
-        if name == "inner":  # not there yet: a copy being made
-            raise AttributeError(name)
-        return getattr(self.inner, name)
-
-    def rows(self, questions: Questions) -> Tensor:
-        return self.inner.rows(questions)
 
     def head(self, rows: Tensor) -> Tensor:
         return self.inner.head(rows) - self._shift

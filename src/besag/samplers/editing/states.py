@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
 from torch import Tensor
@@ -21,6 +20,7 @@ from torch import Tensor
 from besag import noise
 from besag.arrays import Floats, Ints
 from besag.conditionals.contract import Conditionals, Questions
+from besag.conditionals.wrapping import Wrapping
 from besag.engine import Answers, Engine, Plan, Request
 from besag.errors import BesagError
 from besag.joints.candidates import outcome_ids
@@ -36,24 +36,15 @@ def has_states(conditionals: Conditionals) -> bool:
     return getattr(conditionals, "model", None) is not None
 
 
-class WithStates:
+class WithStates(Wrapping):
     """The same conditionals, which answer with final hidden states instead of logits where they are asked to.
 
     The engine passes each batch through `rows` and at once through `head`, so `head` answers as `rows` was asked.
     """
 
     def __init__(self, inner: Conditionals) -> None:
-        self.inner = inner
-        self.name, self.vocabulary = inner.name, inner.vocabulary
-        self.sees: Literal["both", "left"] = inner.sees
-        self.width, self.max_length = inner.width, inner.max_length
-        self.device, self.dtype, self.pads = inner.device, inner.dtype, inner.pads
+        super().__init__(inner, inner.name)
         self._states = False
-
-    def __getattr__(self, name: str) -> Any:  # what only some have: how sources are encoded
-        if name == "inner":  # not there yet: a copy being made
-            raise AttributeError(name)
-        return getattr(self.inner, name)
 
     def rows(self, questions: Questions) -> Tensor:
         self._states = STATES in questions.context
