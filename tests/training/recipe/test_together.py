@@ -40,6 +40,8 @@ BOTTLENECK = {"model.start": "small-en", "adapt.method": "bottleneck"}
         ({**BOTTLENECK, "adapt.task": "t.tsv"}, "and adapt.task makes something else"),
         ({**BOTTLENECK, "objective.name": "electra"}, "and objective.name = 'electra' makes something else"),
         ({**BOTTLENECK, "objective.name": "block_diffusion"}, "and objective.name = 'block_diffusion' makes something"),
+        ({"run.models_every": 5, "model.subtokens": 3}, "run.models_every = 5 with model.subtokens = 3, which is put"),
+        ({"run.models_every": 5, "adapt.method": "lora"}, "adapt.method = 'lora', which is put into the weights when"),
         ({"schedule.ramp": 0.5}, "lets a step grow from one batch to run.accumulate of them, and that is 1"),
     ],
 )
@@ -56,6 +58,7 @@ def test_what_would_be_in_vain_is_refused(changes, said):
         {"model.subtokens": 3},
         {"schedule.ramp": 0.5, "run.accumulate": 2},
         {**BOTTLENECK, "adapt.keep": "apart"},
+        {**BOTTLENECK, "run.models_every": 5},
     ],
     ids=lambda one: min(one),
 )

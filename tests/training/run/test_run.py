@@ -119,6 +119,29 @@ def test_a_monitor_sees_averaged_weights_in_rest_and_disturbs_nothing(tmp_path: 
     assert [row["step"] for row in logs.read(tmp_path / "watched") if "norm" in row] == [3, 6, 8]
 
 
+def test_models_on_the_way_say_what_was_said_then_and_disturb_nothing(tmp_path: Path) -> None:
+    said: dict[int, float] = {}
+
+    def watch(built: Any) -> Any:
+        def look(model: Any, step: int) -> dict[str, float]:
+            said[step] = besag.load((model, built.vocabulary.tokenizer)).score(TEXT).total
+            return {"score": said[step]}
+
+        return look
+
+    changes: dict[str, Any] = {"run": {"ema": 0.5}, "evaluation": {"every": 3}}
+    run(tmp_path / "out", {**changes, "run": {"ema": 0.5, "models_every": 3}}, monitor=watch)
+    models = sorted((tmp_path / "out" / "models").iterdir())
+    assert [path.name for path in models] == ["step-00000003", "step-00000006"]
+    for path, step in zip(models, (3, 6), strict=True):
+        assert besag.load(path, device="cpu").score(TEXT).total == pytest.approx(said[step], abs=1e-6)
+        assert f"done: {step} steps" in (path / "README.md").read_text()
+    assert abs(said[3] - said[6]) > 1e-3
+    run(tmp_path / "alone", changes)
+    one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("out", "alone"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
 def test_averages_are_what_is_saved(tmp_path: Path) -> None:
     run(tmp_path / "out", {"run": {"ema": 0.9}})
     found = Checkpoints(tmp_path / "out" / "checkpoints").newest()

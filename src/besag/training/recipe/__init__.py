@@ -150,6 +150,7 @@ class Run:
     checkpoint_state: Literal["float32", "16-bit"] = "float32"  # moments and averages; weights are always exact
     checkpoint_shard: float = 500.0  # MB of one file of a checkpoint, at most
     keep: int = 2  # checkpoints that stay on disk
+    models_every: int = 0  # steps after which the model is also written as it is then, and kept; 0: never
     log_every: int = 10  # steps
     plot: bool = True  # draw OUTPUT/curves.png anew while the run goes
     workers: int = 0  # processes that prepare batches
@@ -239,8 +240,8 @@ PATHS_OR_NAMES = ("data.swap", "tokenizer.path", "model.start", "masking.options
 # what may change when a run is resumed: none of it changes what was learned so far
 MAY_CHANGE = frozenset({
     "data.cache", "run.output", "run.device", "run.compile", "run.checkpoint_every", "run.checkpoint_state",
-    "run.checkpoint_shard", "run.keep", "run.log_every", "run.plot", "run.workers", "run.threads", "run.weights",
-    "run.check_memory", "schedule.steps", "schedule.tokens", "schedule.minutes",
+    "run.checkpoint_shard", "run.keep", "run.models_every", "run.log_every", "run.plot", "run.workers", "run.threads",
+    "run.weights", "run.check_memory", "schedule.steps", "schedule.tokens", "schedule.minutes",
 })  # fmt: skip
 MAY_CHANGE_IN = ("evaluation.", "card.")  # everything
 

@@ -42,7 +42,7 @@ BOUNDS = {
     "schedule.warmup": SHARE, "schedule.decay": SHARE, "schedule.floor": SHARE, "schedule.ramp": SHARE,
     "run.seed": Bounds(0, 2**47), "run.accumulate": Bounds(1, 2**16), "run.ema": BELOW_ONE,
     "run.average": Bounds(1, 1000), "run.start_share": BELOW_ONE, "run.checkpoint_every": EVERY,
-    "run.checkpoint_shard": Bounds(1, 10**6), "run.keep": EVERY,
+    "run.checkpoint_shard": Bounds(1, 10**6), "run.keep": EVERY, "run.models_every": FROM_ZERO,
     "run.log_every": EVERY, "run.workers": Bounds(0, 1024), "run.threads": Bounds(1, 1024),
     "adapt.rank": Bounds(1, 2**16), "adapt.alpha": FACTOR, "adapt.task_weight": WEIGHT,
     "evaluation.every": FROM_ZERO, "evaluation.rate": SOME_SHARE, "evaluation.sentences": FROM_ZERO,

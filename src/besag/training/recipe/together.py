@@ -24,6 +24,7 @@ def check(recipe: Recipe) -> None:
             recipe, f"model.subtokens = {recipe.model.subtokens} adds vectors to the table of tokens, which"
         )
     _check_apart(recipe)
+    _check_models(recipe)
     if recipe.schedule.ramp and recipe.run.accumulate == 1:
         raise BesagError(
             f"schedule.ramp = {recipe.schedule.ramp:g} lets a step grow from one batch to run.accumulate of them, and "
@@ -106,3 +107,16 @@ def _check_apart(recipe: Recipe) -> None:
                 f"{said} writes an adapter alone, and {key} makes something else that would have to be kept with the "
                 "network: leave one of them out"
             )
+
+
+def _check_models(recipe: Recipe) -> None:
+    """A model on the way is the network as it stands: what is put into its weights at the end would be lacking."""
+    from besag.training.recipe import is_apart
+
+    added = recipe.adapt.method != "none" and not is_apart(recipe.adapt)
+    if recipe.run.models_every and (added or recipe.model.subtokens):
+        said = f"adapt.method = {recipe.adapt.method!r}" if added else f"model.subtokens = {recipe.model.subtokens}"
+        raise BesagError(
+            f"run.models_every = {recipe.run.models_every} with {said}, which is put into the weights when the run is "
+            "over: there is no model before. Leave it out, or keep an adapter apart (adapt.keep = 'apart')"
+        )

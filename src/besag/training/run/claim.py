@@ -13,6 +13,7 @@ from besag.files.claim import LOCK, Claim
 
 RECIPE, CHECKPOINTS, MODEL, LOG = "recipe.toml", "checkpoints", "model", "log.jsonl"
 ADAPTER = "adapter"  # in place of a model
+MODELS = "models"  # those on the way
 
 
 def begun(folder: Path) -> bool:

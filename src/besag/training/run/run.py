@@ -28,7 +28,7 @@ from besag.training.recipe import checks as recipe_checks
 from besag.training.run import continuing, gain, sixteen
 from besag.training.run.card import hardware_words
 from besag.training.run.checkpoint import Checkpoint, Checkpoints, random_state, set_random_state
-from besag.training.run.claim import ADAPTER, CHECKPOINTS, MODEL, RECIPE, begun, take, tried
+from besag.training.run.claim import ADAPTER, CHECKPOINTS, MODEL, MODELS, RECIPE, begun, take, tried
 from besag.training.run.sittings import Sittings
 
 Monitor = Callable[[Any, int], dict[str, float]]  # (model, step) → numbers by name
@@ -117,7 +117,7 @@ class _Run:
         if start is not None:
             continuing.refuse_other_text(start, self.built)
         self.monitor = None if self._make_monitor is None else self._make_monitor(self.built)
-        hooks = Hooks(log=self._record, advance=self._advance, save=self._save)
+        hooks = Hooks(log=self._record, advance=self._advance, save=self._save, write=self._write_on_the_way)
         hooks.evaluate = None if self.monitor is None else self._evaluate
         hooks.stop = self._stop or hooks.stop
         self.loop = Loop(self.recipe, self.built, self.folder, hooks, start, self.ranks)
@@ -245,20 +245,30 @@ class _Run:
     def _packed(self, state: dict[str, Any]) -> dict[str, Any]:
         return sixteen.pack(state) if self.recipe.run.checkpoint_state == "16-bit" else state
 
-    # ---- the end
+    # ---- models
 
     def _finish(self) -> None:
+        if self.monitor is not None:
+            self._evaluate()
+        self._write(self._product())
+
+    def _write_on_the_way(self) -> None:
+        """The model as it is now, beside the others; draws nothing from any generator of the run."""
+        before = random_state()
+        self._write(self.folder / MODELS / f"step-{self.loop.progress.step:08d}")
+        set_random_state(before)
+
+    def _write(self, folder: Path) -> None:
+        """By the first process, while the others wait."""
         from besag.training.run.curves import NAME as CURVES
         from besag.training.run.curves import picture
         from besag.training.run.export import export
 
-        if self.monitor is not None:
-            self._evaluate()
         if self.ranks.first:
             picture(self.folder)
             with self.loop.final_weights(), self.built.plain():
                 export(
-                    self._product(),
+                    folder,
                     self.built,
                     self.loop.progress,
                     self.metrics,

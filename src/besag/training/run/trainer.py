@@ -51,6 +51,7 @@ class Hooks:
     advance: Callable[[], None] = lambda: None  # every step
     evaluate: Callable[[], None] | None = None
     save: Callable[[], None] = lambda: None
+    write: Callable[[], None] = lambda: None  # the model, as it is
     stop: Callable[[], bool] = field(default=lambda: False)  # end now, with a checkpoint
 
 
@@ -327,8 +328,17 @@ class Loop(Trainer):  # type: ignore[misc]
         return False
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        """After the lines of this step were logged: a checkpoint, a model on the way, or both."""
         with self.timer.paused():
-            self.hooks.save()
+            if self.due(self.recipe.run.checkpoint_every) or self.finished or self.stopped:
+                self.hooks.save()
+            if self.due(self.recipe.run.models_every) and not self.finished:
+                self.hooks.write()
+        self.model_wrapped.train()
+
+    def due(self, every: int) -> bool:
+        """Is it time for what is done every so many steps? 0 is never."""
+        return bool(every) and self.progress.step % every == 0
 
     @contextlib.contextmanager
     def final_weights(self) -> Iterator[None]:
@@ -354,13 +364,12 @@ class _Flow(Callback):  # type: ignore[misc]
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         loop, run, every = self.loop, self.loop.recipe.run, self.loop.recipe.evaluation.every
         loop.after_step()
-        step = loop.progress.step
         over = loop.progress.finished or loop.stopped
         control.should_training_stop = over
         # a run that was stopped logs, and evaluates when it goes on, as one that was not: nothing tells them apart
-        control.should_log = step % run.log_every == 0 or loop.progress.finished
-        control.should_evaluate = bool(every) and step % every == 0 and not over
-        control.should_save = step % run.checkpoint_every == 0 or over
+        control.should_log = loop.due(run.log_every) or loop.progress.finished
+        control.should_evaluate = loop.due(every) and not over
+        control.should_save = loop.due(run.checkpoint_every) or loop.due(run.models_every) or over
         return control
 
 
