@@ -81,7 +81,8 @@ def main() -> None:
     options = arguments()
     study = Study(options)
     if options.job:
-        study.do(options.job)
+        for job in options.job.split(","):
+            study.do(job)
         return
     for stage in STAGES:
         if stage in options.stages:
@@ -102,7 +103,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--best", default="masked-distilled", help="the masked model that is looked at closely")
     parser.add_argument("--plan", action="store_true", help="tell what would be done, and do nothing")
     parser.add_argument("--beside", type=int, default=1, help="processes at a time")
-    parser.add_argument("--job", help=argparse.SUPPRESS)  # the one that this process is to do
+    parser.add_argument("--job", help=argparse.SUPPRESS)  # those that this process is to do, with commas
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--set", nargs="*", default=[], metavar="[NAME:]KEY=VALUE", help="of the recipes")
     parser.add_argument("--sentences", type=int, default=None, help="of the test set")
@@ -217,7 +218,7 @@ class Study:
             getattr(translation_decoded, job)(self)
         elif job == "decode-kernels":
             translation_decoded.kernels(self)
-        elif kind in ("valid", "nbest"):
+        elif kind in ("valid", "nbest", "listed", "chosen"):
             getattr(translation_decoded, kind)(self, name)
         else:
             translation_decoded.decode(self, name)
