@@ -107,6 +107,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--set", nargs="*", default=[], metavar="[NAME:]KEY=VALUE", help="of the recipes")
     parser.add_argument("--sentences", type=int, default=None, help="of the test set")
+    parser.add_argument(
+        "--passes", type=int, nargs="*", default=list(translation_decoded.PASSES), help="of listed and chosen"
+    )
     parser.add_argument("--alone", type=int, default=60, help="sentences that are timed one at a time")
     parser.add_argument("--many", type=int, default=4000, help="sentences that are timed together")
     parser.add_argument("--dependent", type=int, default=300, help="sentences whose dependence is measured")

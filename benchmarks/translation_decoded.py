@@ -73,29 +73,33 @@ def valid(study: Any, name: str) -> None:
 
 
 def listed(study: Any, name: str) -> None:
-    """All that a masked model writes at five lengths, by `length`: on the validation set, then on the test set."""
-    several = {"lengths": LENGTHS, "choose": "length", "nbest": LENGTHS}
-    for called, sources, some in (("valid", study.valid, CHOSEN[1:]), ("decoded", study.sources, (10, 4, 1, 2, 8))):
-        for passes in some:
+    """All that a masked model writes at five lengths, best first by `length`."""
+    for passes in study.options.passes:
 
-            def find(sources: list[str] = sources, passes: int = passes) -> dict[str, Any]:
-                found = study.model(name).translate(sources, passes=passes, **several)
-                lists = [[(one.text, one.score, one.found) for one in row.hypotheses] for row in found]
-                return {**_told(name, found), "lists": lists}
+        def find(passes: int = passes) -> dict[str, Any]:
+            several = {"lengths": LENGTHS, "choose": "length", "nbest": LENGTHS}
+            found = study.model(name).translate(study.sources, passes=passes, **several)
+            lists = [[(one.text, one.score, one.found) for one in row.hypotheses] for row in found]
+            return {**_told(name, found), "lists": lists}
 
-            study.once(f"{called}.{name}.mask_predict.{passes}.json", find)
+        study.once(f"decoded.{name}.mask_predict.{passes}.json", find)
 
 
 def chosen(study: Any, name: str) -> None:
-    """What the left-to-right model chooses from these lists: it needs no masked model, so it can be done elsewhere."""
+    """What the left-to-right model chooses from these lists: it needs no masked model."""
     choice = Choice("judge", judge=study.model("causal"))
-    for path in sorted(study.out.glob(f"*.{name}.mask_predict.*.json")):
-        if lists := json.loads(path.read_text("utf-8")).get("lists"):
-            sources = study.valid if path.name.startswith("valid") else study.sources
-            rows = [tuple(Hypothesis(text, score, 0, 0, found) for text, score, found in own) for own in lists]
-            texts = [own[0].text if own else "" for own in choice.rank(study.model("causal").engine, sources, rows)]
-            told = {"model": name, "scores": choice.meaning, "texts": texts}
-            study.once(path.name.replace("mask_predict", "judge"), lambda told=told: told)
+    for passes in study.options.passes:
+        found = json.loads((study.out / f"decoded.{name}.mask_predict.{passes}.json").read_text("utf-8"))
+
+        def find(found: dict[str, Any] = found) -> dict[str, Any]:
+            began = time.perf_counter()
+            rows = [tuple(Hypothesis(text, score, 0, 0, times) for text, score, times in own) for own in found["lists"]]
+            ranked = choice.rank(choice.judge.engine, study.sources, rows)
+            texts = [own[0].text if own else "" for own in ranked]
+            seconds = found["seconds"] + time.perf_counter() - began
+            return {**found, "scores": choice.meaning, "texts": texts, "seconds": seconds, "lists": []}
+
+        study.once(f"decoded.{name}.judge.{passes}.json", find)
 
 
 def nbest(study: Any, name: str) -> None:
