@@ -224,7 +224,8 @@ def draw_speed(axis: Any, told: dict[str, Any], device: str) -> None:
     height = np.arange(len(own))
     axis.barh(height + 0.2, [one["alone_ms"] for one in own], 0.4, label="one at a time")
     axis.barh(height - 0.2, [one["together_ms"] for one in own], 0.4, label="many at once")
-    axis.set(xscale="log", xlabel="ms a sentence", title=device)
+    room = 1.5 if len(own) > 5 else 0.6  # above, for the legend
+    axis.set(xscale="log", xlabel="ms a sentence", title=device, ylim=(-0.6, len(own) - 1 + room))
     axis.set_yticks(height, names, fontsize=6)
     axis.legend(fontsize=6)
 
