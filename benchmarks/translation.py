@@ -20,6 +20,8 @@
               threshold are found on the validation set, so that they make as many on the mean); hypotheses chosen
               by themselves, by the baseline, by least risk; dependence: the mutual information of neighbours, both
               hidden, beside what one pass makes of the sentence
+    listed    the test set by the masked models alone, at --passes, all five lengths kept …
+    chosen    … and what the baseline chooses of them
     nbest     lists of a beam of 10, of the validation and the test set, to be rescored
     rescore   these lists by the best masked model, given the source, and by the embedded model (needs sacrebleu)
     speed     seconds a sentence, one at a time and many at once, all steps included: nothing may run beside it
@@ -67,7 +69,21 @@ PARTS = 2  # of the pairs, and teachers
 TEACHERS = tuple(f"teacher-{part}" for part in range(PARTS))
 MODELS = ("causal", "shallow", "masked-raw", "masked-distilled", "causal-distilled")
 KINDS = ("causal", "shallow", "masked")  # what the name of a model begins with
-STAGES = ("train", "valid", "best", "decode", "nbest", "rescore", "speed", "pack", "unpack", "judge", "figures")
+STAGES = (
+    "train",
+    "valid",
+    "best",
+    "decode",
+    "listed",
+    "chosen",
+    "nbest",
+    "rescore",
+    "speed",
+    "pack",
+    "unpack",
+    "judge",
+    "figures",
+)
 EXPECTED = {  # minutes on one H200, of a training beyond its schedule.minutes: guessed, until a run has told
     "tokenizer": 0.3, "train": 0.6, "teacher": 0.5, "decode": 1.0, "decode-kernels": 2.0, "dependence": 0.5,
     "valid": 0.3, "best": 0.1, "nbest": 0.3, "rescore": 0.5, "speed": 3.0, "pack": 0.3, "judge": 0.5, "figures": 0.1,
@@ -81,7 +97,8 @@ def main() -> None:
     options = arguments()
     study = Study(options)
     if options.job:
-        study.do(options.job)
+        for job in options.job.split(","):
+            study.do(job)
         return
     for stage in STAGES:
         if stage in options.stages:
@@ -100,12 +117,16 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--stages", nargs="*", default=usual, choices=STAGES)
     parser.add_argument("--models", nargs="*", default=list(MODELS), help="that are trained and decoded")
     parser.add_argument("--best", default="masked-distilled", help="the masked model that is looked at closely")
+    parser.add_argument("--against", help="a masked model that the others are compared with, as the baseline is")
     parser.add_argument("--plan", action="store_true", help="tell what would be done, and do nothing")
     parser.add_argument("--beside", type=int, default=1, help="processes at a time")
-    parser.add_argument("--job", help=argparse.SUPPRESS)  # the one that this process is to do
+    parser.add_argument("--job", help=argparse.SUPPRESS)  # those that this process is to do, with commas
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--set", nargs="*", default=[], metavar="[NAME:]KEY=VALUE", help="of the recipes")
     parser.add_argument("--sentences", type=int, default=None, help="of the test set")
+    parser.add_argument(
+        "--passes", type=int, nargs="*", default=list(translation_decoded.PASSES), help="of listed and chosen"
+    )
     parser.add_argument("--alone", type=int, default=60, help="sentences that are timed one at a time")
     parser.add_argument("--many", type=int, default=4000, help="sentences that are timed together")
     parser.add_argument("--dependent", type=int, default=300, help="sentences whose dependence is measured")
@@ -135,8 +156,8 @@ def waves(stage: str, models: Sequence[str]) -> list[tuple[str, ...]]:
         later = tuple(name for name in models if name.endswith("distilled"))
         first = (*(name for name in models if name not in later), *(TEACHERS if later else ()))
         return [wave for wave in (("tokenizer",), first, later) if wave]
-    if stage == "valid":
-        return [tuple(f"valid-{name}" for name in models if name.startswith("masked"))]
+    if stage in ("valid", "listed", "chosen"):
+        return [tuple(f"{stage}-{name}" for name in models if name.startswith("masked"))]
     if stage == "nbest":
         return [tuple(f"nbest-{name}" for name in models if name.startswith("causal"))]
     if stage == "decode":
@@ -217,7 +238,7 @@ class Study:
             getattr(translation_decoded, job)(self)
         elif job == "decode-kernels":
             translation_decoded.kernels(self)
-        elif kind in ("valid", "nbest"):
+        elif kind in ("valid", "nbest", "listed", "chosen"):
             getattr(translation_decoded, kind)(self, name)
         else:
             translation_decoded.decode(self, name)

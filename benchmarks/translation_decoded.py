@@ -5,9 +5,11 @@ Knows the verb `translate` and one study, which keeps what is found; knows no re
 
 from __future__ import annotations
 
+import json
 import platform
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import Any
 from unittest.mock import patch
@@ -21,7 +23,7 @@ from besag.conditionals.replay import Replay
 from besag.samplers.kernels.pair_law import pair_laws
 from besag.samplers.sheet import allowed_tokens, blank
 from besag.scores.source_length import SourceLengths
-from besag.translation.choosing import Choice
+from besag.translation.choosing import Choice, Hypothesis
 
 PASSES = (1, 2, 4, 8, 10)
 CHOSEN = (1, 4, 10)  # passes at which ways of choosing are compared
@@ -68,6 +70,36 @@ def valid(study: Any, name: str) -> None:
             f"valid.{name}.{kernel}.{passes}.json",
             lambda how=options: _told(name, study.model(name).translate(study.valid, **how)),
         )
+
+
+def listed(study: Any, name: str) -> None:
+    """All that a masked model writes at five lengths, best first by `length`."""
+    for passes in study.options.passes:
+
+        def find(passes: int = passes) -> dict[str, Any]:
+            several = {"lengths": LENGTHS, "choose": "length", "nbest": LENGTHS}
+            found = study.model(name).translate(study.sources, passes=passes, **several)
+            lists = [[(one.text, one.score, one.found) for one in row.hypotheses] for row in found]
+            return {**_told(name, found), "lists": lists}
+
+        study.once(f"decoded.{name}.mask_predict.{passes}.json", find)
+
+
+def chosen(study: Any, name: str) -> None:
+    """What the left-to-right model chooses from these lists: it needs no masked model."""
+    choice = Choice("judge", judge=study.model("causal"))
+    for passes in study.options.passes:
+        found = json.loads((study.out / f"decoded.{name}.mask_predict.{passes}.json").read_text("utf-8"))
+
+        def find(found: dict[str, Any] = found) -> dict[str, Any]:
+            began = time.perf_counter()
+            rows = [tuple(Hypothesis(text, score, 0, 0, times) for text, score, times in own) for own in found["lists"]]
+            ranked = choice.rank(choice.judge.engine, study.sources, rows)
+            texts = [own[0].text if own else "" for own in ranked]
+            seconds = found["seconds"] + time.perf_counter() - began
+            return {**found, "scores": choice.meaning, "texts": texts, "seconds": seconds, "lists": []}
+
+        study.once(f"decoded.{name}.judge.{passes}.json", find)
 
 
 def nbest(study: Any, name: str) -> None:
@@ -172,23 +204,23 @@ def speed(study: Any) -> None:
     left_to_right = [
         name for name in study.options.models if not name.startswith("masked") and not name.endswith("distilled")
     ]
-    runs: list[tuple[str, dict[str, Any]]] = [
-        *((best, {"passes": passes}) for passes in PASSES),
-        *((best, {"passes": passes, **several}) for passes in CHOSEN),
-        *((name, {"beam": beam}) for name in left_to_right for beam in (1, 5)),
-    ]
-    for name, options in runs:
-        called = "-".join([name, *(f"{key}{value}" for key, value in options.items())])
-        study.once(f"speed.{study.options.device}.{called}.json", lambda n=name, o=options: _timed(study, n, o))
+    beams = [(name, {"beam": beam}) for name in left_to_right for beam in (1, 5)]
+    refined = [(best, {"passes": passes}) for passes in PASSES]
+    _timings(study, "speed", [*beams, *refined])
     if study.options.device.startswith("cuda"):  # what recording gains
         with patch.object(Replay, "worth", lambda *_: False), patch.object(CausalDecoder, "rereads", lambda *_: False):
-            for name, options in runs:
-                if "lengths" not in options and name in (best, "causal"):
-                    called = "-".join([name, *(f"{key}{value}" for key, value in options.items())])
-                    study.once(f"launched.{called}.json", lambda n=name, o=options: _timed(study, n, o, together=False))
+            _timings(study, "launched", beams, together=False)
+    _timings(study, "speed", [(name, {**options, **several}) for name, options in refined])
 
 
-def _timed(study: Any, name: str, options: dict[str, Any], together: bool = True) -> dict[str, Any]:
+def _timings(study: Any, called: str, runs: list[tuple[str, dict[str, Any]]], together: bool = True) -> None:
+    for name, options in runs:
+        how = "-".join([name, *(f"{key}{value}" for key, value in options.items())])
+        find = partial(_timed, study, name, options, together)
+        study.once(f"{called}.{study.options.device}.{how}.json", find)
+
+
+def _timed(study: Any, name: str, options: dict[str, Any], together: bool) -> dict[str, Any]:
     lm, device = study.model(name), study.options.device
     alone = study.sources[: study.options.alone]
     many = (study.sources * (1 + study.options.many // len(study.sources)))[: study.options.many]
@@ -198,10 +230,13 @@ def _timed(study: Any, name: str, options: dict[str, Any], together: bool = True
             lm.translate([source], **options)
 
     one_by_one(study.valid[: len(alone)])  # what is recorded is recorded of other sentences
+    done = lm.conditionals.replay.done  # over three runs, of which the best counts
+    done.clear()
+    seconds = _best(lm, one_by_one)
     found = {
         "model": name, "options": options, "threads": torch.get_num_threads(),
         "device": torch.cuda.get_device_name() if device.startswith("cuda") else platform.machine(),
-        "alone_ms": 1000 * _best(lm, one_by_one) / len(alone), "sentences_alone": len(alone),
+        "alone_ms": 1000 * seconds / len(alone), "sentences_alone": len(alone), "decoder": dict(done),
     }  # fmt: skip
     if together:
         seconds = _best(lm, lambda: lm.translate(many, **options))

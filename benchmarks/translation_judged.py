@@ -32,6 +32,8 @@ BINS = 4  # of sentences, by how strongly neighbours depend
 def judge(study: Any) -> None:
     metrics = {name: Translation(name) for name in METRICS}  # type: ignore[arg-type]
     decoded = {path.name[len("decoded.") : -len(".json")]: read(path) for path in sorted(study.out.glob("decoded.*"))}
+    for one in decoded.values():
+        one["texts"] = one["texts"][: len(study.references)]  # --sentences may be fewer than were decoded
     counts = {
         name: {of: metric.statistics(study.references, one["texts"]) for of, metric in metrics.items()}
         for name, one in decoded.items()
@@ -57,6 +59,10 @@ def judge(study: Any) -> None:
             for beam in beams
             if beam not in (name, baseline)
         }
+        control = name.replace(one["model"], study.options.against or "", 1)
+        if control != name and control in counts:
+            more = paired_bootstrap(metrics["bleu"], counts[name]["bleu"], counts[control]["bleu"])
+            row["bleu_against_control"] = {"control": control, **more._asdict()}
         left_out = sum(status != "ok" for status in one["statuses"])
         rows.append({"name": name, **row, "stutter": stutter(one["texts"]), "left_out": left_out})
     told = {
@@ -218,7 +224,8 @@ def draw_speed(axis: Any, told: dict[str, Any], device: str) -> None:
     height = np.arange(len(own))
     axis.barh(height + 0.2, [one["alone_ms"] for one in own], 0.4, label="one at a time")
     axis.barh(height - 0.2, [one["together_ms"] for one in own], 0.4, label="many at once")
-    axis.set(xscale="log", xlabel="ms a sentence", title=device)
+    room = 1.5 if len(own) > 5 else 0.6  # above, for the legend
+    axis.set(xscale="log", xlabel="ms a sentence", title=device, ylim=(-0.6, len(own) - 1 + room))
     axis.set_yticks(height, names, fontsize=6)
     axis.legend(fontsize=6)
 

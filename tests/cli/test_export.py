@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from tests.networks import tiny, vocabulary
+from tests.networks import tiny, tiny_decoder, vocabulary
+
+import besag
+from besag.conditionals.encoder_decoder import lift
 
 
 @pytest.fixture
@@ -42,6 +46,43 @@ def test_what_is_wrong_is_said_and_nothing_written(run, model, tmp_path, options
     done = run("export", model, tmp_path / "out", *options)
     assert done.exit_code in (1, 2)
     assert why in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("decoder", ["masked", "causal"])
+def test_a_translator_is_exported_by_what_it_says_given_sources(run, tmp_path, decoder):
+    model, out = tmp_path / "translator", tmp_path / "small"
+    network = tiny_decoder("bart")
+    (lift(network) if decoder == "masked" else network).save_pretrained(model)
+    vocabulary("bert").tokenizer.save_pretrained(model)
+    (tmp_path / "pairs.tsv").write_text("de\ten\nthe cat\ta man\ncats\tthe dog\n")
+    done = run("export", model, out)
+    assert done.exit_code == 2
+    assert "is a translator" in done.stderr
+    assert "--source-column" in done.stderr
+    assert not out.exists()
+    options = ["--texts", tmp_path / "pairs.tsv", "--column", "en", "--most", "9"]
+    done = run("export", model, out, *options, "--source-column", "de")
+    assert done.exit_code == 0, done.stderr
+    assert "of 2 texts" in done.stdout
+    before, after = (
+        besag.load(folder, device="cpu", dtype="float32", progress=False).score(
+            ["a man", "the dog"], "pll" if decoder == "masked" else "causal", sources=["the cat", "cats"]
+        )
+        for folder in (model, out)
+    )
+    apart = np.concatenate([abs(a.log_probs - b.log_probs) for a, b in zip(before, after, strict=True)])
+    assert f"{apart.mean():.4f} nats a token on average" in done.stdout
+
+
+def test_sources_are_for_translators_and_in_a_table(run, model, tmp_path):
+    (tmp_path / "pairs.tsv").write_text("de\ten\nthe cat\ta man\n")
+    done = run(
+        "export", model, tmp_path / "out", "--texts", tmp_path / "pairs.tsv", "--column", "en", "--source-column", "de"
+    )
+    assert "is no translator" in done.stderr
+    done = run("export", model, tmp_path / "out", "--source-column", "de")
+    assert "that --texts names" in done.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -165,12 +165,21 @@ def test_what_is_refused(run: Run, masked: Path, causal: Path, tmp_path: Path) -
         (["-m", masked, "--choose", "judge"], "say which with judge="),
         (["-m", masked, "--judge", masked], "left-to-right translator"),
         ([], "takes no source"),
-        (["-m", masked, "--length", 4000], "sees"),
+        (["-m", masked, "--length", 4000], "tokens at most"),
+        (["-m", masked, "--beam", 7], "a beam is for left-to-right translators"),
     ):
         result = run("translate", "the cat", *options, "-o", out)
         assert result.exit_code == 2, options
         assert told in result.stderr
         assert not out.exists()
+
+
+def test_a_file_that_is_not_there_is_no_sentence(run: Run, masked: Path) -> None:
+    """One side of parallel text is called test.de, and a slip of the pen must not be translated."""
+    result = run("translate", "tset.de", "-m", masked)
+    assert result.exit_code == 2
+    assert "no such file: 'tset.de' (if it is the text itself, say --text)" in result.stderr
+    assert run("translate", "tset.de", "--text", "-m", masked).exit_code == 0
 
 
 def test_a_missing_length_head_is_told(run: Run, masked: Path, tmp_path: Path) -> None:

@@ -92,6 +92,34 @@ def test_what_cannot_be_recorded_with_a_mask_still_is_without():
     assert len(replay.graphs) == 1
 
 
+def test_how_often_it_was_replayed_recorded_and_launched_is_counted():
+    replay = Recorder(Attending())
+    for number in range(OFTEN + 3):
+        replay(*asked(number))
+    assert replay.done == {"launched": OFTEN, "recorded": 1, "replayed": 3}
+
+
+def test_no_memory_to_record_now_is_no_reason_never_to_record():
+    class Full(Recorder):
+        full = True
+
+        def capture(self, static):
+            if self.full:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return super().capture(static)
+
+    replay = Full(Attending())
+    for number in range(OFTEN + 1):
+        ids, context = asked(number)
+        assert torch.equal(replay(ids, context), Attending()(ids, context))
+    assert not replay.graphs
+    assert not replay.impossible
+    replay.full = False
+    for number in range(OFTEN + 1):
+        replay(*asked(number))
+    assert len(replay.graphs) == 1
+
+
 class Shown(Reading):
     """What each place makes of all that is shown, and of the source: padding that were seen would change it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -82,6 +83,21 @@ def test_lengths_of_a_source_share_their_passes(masked: Any, monkeypatch: pytest
     ):
         assert one.ids == other.ids
         assert one.total == pytest.approx(other.total, abs=1e-4)
+
+
+def test_a_pass_waits_for_the_device_once(masked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is fetched at a step of mask-predict is what it hides: all else waits until the target is there."""
+    fetch, fetched = torch.Tensor.cpu, []
+    monkeypatch.setattr(
+        torch.Tensor, "cpu", lambda tensor: (fetched.append((tensor.ndim, tensor.dtype)), fetch(tensor))[1]
+    )
+
+    def of(passes: int) -> Counter[Any]:
+        fetched.clear()
+        refined(masked.engine, ids_of(masked, SOURCES[:1]), [[8]], Refinement(kernel("mask_predict"), passes))
+        return Counter(one for one in fetched if one != (1, torch.long))  # what is asked is on the host
+
+    assert of(7) - of(2) == {(2, torch.bool): 5}
 
 
 def test_mask_predict_is_that_of_sample(masked: Any) -> None:

@@ -46,6 +46,20 @@ def test_all_of_it(out: Path) -> None:
 
 
 @pytest.mark.slow
+def test_lists_are_judged_without_the_model_that_wrote_them(out: Path) -> None:
+    options = ["--passes", "3", "--against", "masked-raw", "--models", "causal", "masked-raw", "masked-distilled"]
+    done = study(out, "--stages", "listed", "chosen", "judge", *options)
+    assert done.returncode == 0, done.stderr
+    rows = {row["name"]: row for row in json.loads((out / "results.json").read_text())["rows"]}
+    told = json.loads((out / "decoded.masked-distilled.mask_predict.3.json").read_text())
+    assert [own[0][0] for own in told["lists"]] == told["texts"]
+    chosen = json.loads((out / "decoded.masked-distilled.judge.3.json").read_text())["texts"]
+    assert all(text in [one[0] for one in own] for text, own in zip(chosen, told["lists"], strict=True))
+    assert rows["masked-distilled.judge.3"]["bleu_against_control"]["control"] == "masked-raw.judge.3"
+    assert "bleu_against_control" not in rows["masked-raw.judge.3"]
+
+
+@pytest.mark.slow
 def test_what_is_packed_is_what_was_found(out: Path, tmp_path: Path) -> None:
     done = study(tmp_path, "--stages", "unpack", "--packed", str(out / "packed"))
     assert done.returncode == 0, done.stderr

@@ -56,10 +56,11 @@ class Replay:
         self.graphs: OrderedDict[Shape, _Graph] = OrderedDict()
         self.runs: Counter[Shape] = Counter()
         self.impossible: set[frozenset[str]] = set()  # what goes with the ids where they cannot be recorded
+        self.done: Counter[str] = Counter()  # how often it was replayed, recorded, or launched kernel by kernel
 
     def __call__(self, ids: Tensor, context: Mapping[str, Tensor] = NOTHING) -> Tensor:  # (N, L) -> (N, L, H)
         if not self.worth(ids, context):
-            return self.read(ids, context)
+            return self._launched(ids, context)
         inputs = {"ids": ids, **context} if self.pad_id is None else self.padded(ids, context)
         shape = tuple((name, value.dtype, tuple(value.shape)) for name, value in inputs.items())
         found = self.graphs.get(shape)
@@ -67,7 +68,7 @@ class Replay:
             self.runs[shape] += 1
             found = self._record(inputs, frozenset(context)) if self.runs[shape] > OFTEN else None
             if found is None:  # padded as well: what is recorded later is what has been run
-                return self.read(inputs.pop("ids"), inputs)
+                return self._launched(inputs.pop("ids"), inputs)
             self.graphs[shape] = found
             if len(self.graphs) > KEPT:
                 oldest, _ = self.graphs.popitem(last=False)
@@ -76,7 +77,12 @@ class Replay:
         for name, value in inputs.items():
             found.inputs[name].copy_(value)
         found.graph.replay()
+        self.done["replayed"] += 1
         return found.states
+
+    def _launched(self, ids: Tensor, context: Mapping[str, Tensor]) -> Tensor:
+        self.done["launched"] += 1
+        return self.read(ids, context)
 
     def padded(self, ids: Tensor, context: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The same in one of few shapes; states beyond the ids mean nothing."""
@@ -102,7 +108,13 @@ class Replay:
     def _record(self, inputs: Mapping[str, Tensor], kind: frozenset[str]) -> _Graph | None:
         static = {name: value.clone(memory_format=torch.contiguous_format) for name, value in inputs.items()}
         try:
-            return _Graph(*self.capture(static))
+            found = _Graph(*self.capture(static))
+            self.done["recorded"] += 1
+            return found
+        except torch.OutOfMemoryError as full:  # there may be room later: after as many runs it is tried again
+            log.info("no memory to record a network: %r", full)
+            self.runs = Counter()
+            return None
         except RuntimeError as trip:  # something in it waits for the device, which cannot be recorded
             log.info("this network is not replayed: %r", trip)
             self.impossible.add(kind)

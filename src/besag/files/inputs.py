@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from besag.files.rows import FORMAT_OF_ENDING, NoRows, Row, format_of, named, nu
 
 USUAL_COLUMNS, IN_REGIONS = ("text", "sentence"), "regions"
 _ENDINGS = (".txt", ".md", *FORMAT_OF_ENDING, *OPENERS)
+_LANGUAGE = re.compile(r"[\w.-]+\.[a-z]{2}")  # test.de, train.en: one side of parallel text
 
 
 class Layout(NamedTuple):
@@ -277,7 +279,8 @@ def _classify(argument: str, as_text: bool, layout: Layout) -> Input:
         raise BesagError(f"{argument!r} is a folder; give the files in it (or --text to score the word itself)")
     if os.path.exists(argument):
         return Input("file", argument, layout)
-    path_like = "/" in argument or os.sep in argument or argument.lower().endswith(_ENDINGS)
+    ending = argument.lower().endswith(_ENDINGS) or _LANGUAGE.fullmatch(argument) is not None
+    path_like = "/" in argument or os.sep in argument or ending
     if path_like and not any(symbol.isspace() for symbol in argument):
         raise BesagError(f"no such file: {quoted(argument)} (if it is the text itself, say --text)")
     return Input("text", argument, layout)

@@ -263,9 +263,10 @@ class _Path:
         state: Any = None
         adds = not isinstance(kernel, MaskPredict | Refine)  # does a step tell what it adds, or the sum so far?
         certain = getattr(kernel, "top_k", None) == 1  # of the law that is cut to one token, which says nothing
-        before = self.total.clone()
         self.made[who] += canvas.free.sum(1).cpu()
+        before = self.total[who]
         while True:
+            gained: Tensor | None = None  # (c,) where the network is: to fetch it at every step would wait for each
             still = torch.zeros(len(who), dtype=torch.bool)  # (c,) those that go on after the others have ended
             for now, info in walk(self.engine, kernel, canvas, noise, steps, state):
                 state = now
@@ -275,7 +276,7 @@ class _Path:
                 told = None if certain else info.more.get("log_prob" if adds else "score")
                 self.told = self.told and told is not None
                 if told is not None:
-                    self.total[who] = (self.total if adds else before)[who] + told.double().cpu()
+                    gained = told.double() if gained is None or not adds else gained + told.double()
                 if "hidden_again" in info.more:
                     self.made[who] += info.more["hidden_again"].cpu()
                 self._keep(who, state)
@@ -285,9 +286,11 @@ class _Path:
                         still = moves
                         break
             self.ids[who.to(self.ids.device)] = state.ids
+            if gained is not None:
+                self.total[who] = (self.total[who] if adds else before) + gained.cpu()
             if not bool(still.any()):
                 return
-            who, noise, state = who[still], noise.rows(still), rows_of(state, still)
+            who, noise, state, before = who[still], noise.rows(still), rows_of(state, still), before[still]
             canvas = state.canvas
 
     def _keep(self, who: Tensor, state: Any) -> None:

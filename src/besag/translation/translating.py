@@ -156,6 +156,14 @@ def _from_the_left(engine: Engine, texts: list[str], wish: Wish) -> tuple[list[T
 
 def _refined(engine: Engine, texts: list[str], wish: Wish) -> tuple[list[Translation], str, str]:
     require_both_sides(engine.conditionals, "translation by a kernel")
+    if wrong := [
+        f"{name}={getattr(wish, name)}" for name in ("beam", "alpha") if getattr(wish, name) != getattr(Wish, name)
+    ]:
+        raise BesagError(
+            f"{', '.join(wrong)}: {engine.conditionals.name!r} writes all places at once, by a kernel; a beam is for "
+            f"left-to-right translators"
+        )
+    _refuse_without_room(engine.conditionals, wish.length)
     kernel = kernel_of(wish.kernel or USUAL, wish.options)
     choice = Choice(wish.choose or (OWN if wish.judge is None else JUDGE), wish.judge, wish.utility)
     plan = Refinement(
@@ -187,6 +195,14 @@ def _refined(engine: Engine, texts: list[str], wish: Wish) -> tuple[list[Transla
                 rows[at] = writer.row(texts[at], found, best, wanted, wish.nbest)
     passes = "" if wish.passes is None else f", passes={wish.passes}"
     return rows, f"{kernel.label}{passes}", choice.meaning
+
+
+def _refuse_without_room(conditionals: Conditionals, length: int | None) -> None:
+    if length is None or conditionals.max_length is None:
+        return
+    room = conditionals.max_length - len(blank(conditionals, 1).ids) + 1
+    if length > room:
+        raise BesagError(f"length={length}: {conditionals.name!r} writes targets of {room} tokens at most")
 
 
 def kernel_of(kernel: str | Kernel, options: dict[str, Any]) -> Kernel:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from tests import networks
 from tests.training.objectives import beside
 
+from besag.conditionals.length_head import LengthHead
 from besag.errors import BesagError
 
 FAMILIES = pytest.mark.parametrize("family", networks.DECODER_FAMILIES)
@@ -42,6 +45,22 @@ def test_sources_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     network.states(batch.inputs, batch.layout)
     network.states(batch.inputs, batch.layout)
     assert len(times) == 3
+
+
+def test_lengths_are_learnt_on_from_where_a_network_is(tmp_path: Path) -> None:
+    network = beside.translator(most=7)
+    assert network.length_head is not None
+    most, width = network.length_head.linear.weight.shape
+    known = LengthHead(width, most)
+    torch.nn.init.normal_(known.linear.weight)
+    network.go_on_with_lengths(tmp_path)  # none lies there: as new
+    assert not network.length_head.linear.weight.any()
+    known.save(tmp_path)
+    network.go_on_with_lengths(tmp_path)
+    assert torch.equal(network.length_head.linear.weight, known.linear.weight)
+    LengthHead(width, most + 1).save(tmp_path)  # of other lengths
+    network.go_on_with_lengths(tmp_path)
+    assert torch.equal(network.length_head.linear.weight, known.linear.weight)
 
 
 def test_smoothed_labels_by_hand() -> None:

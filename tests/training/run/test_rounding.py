@@ -118,3 +118,5 @@ def test_bad_arguments(source, tmp_path):
         export(source, source, "int8", force=True)
     with pytest.raises(BesagError, match="there is no folder"):
         export(tmp_path / "nowhere", tmp_path / "out", "int8")
+    with pytest.raises(BesagError, match="minimal pairs have no sources"):
+        export(source, tmp_path / "out", "int8", texts=["a"], sources=["b"], pairs=[("a", "b")])

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from besag.engine import Engine
 from besag.errors import BesagError, nearest
+from besag.hardware import send
 from besag.noise import Sampling
 from besag.samplers.chain import EVERY_TIME
 from besag.samplers.drawing import Drawing, draw
@@ -130,14 +131,15 @@ def fill(
     if not len(row):
         nothing = torch.zeros(shown.shape, device=device)
         return Answers(shown, nothing, nothing, torch.zeros(len(shown), dtype=torch.long))
-    at = row.to(device), place.to(device)
+    at = send(row, device), send(place, device)
     if alone:
         every = torch.arange(len(row))
         mask = torch.tensor(state.canvas.mask_id, device=device)
         sequences, sequence, given = shown[at[0]].index_put((every.to(device), at[1]), mask), every, row
     else:
         asked = asks.any(1)  # (C,)
-        sequences, sequence, given = shown[asked.to(device)], (asked.cumsum(0) - 1)[row], asked
+        some = shown if bool(asked.all()) else shown[send(asked.nonzero()[:, 0], device)]
+        sequences, sequence, given = some, (asked.cumsum(0) - 1)[row], asked
     drawn = draw(
         engine,
         sequences,

@@ -81,8 +81,7 @@ class MaskPredict(Decoder):
 
     def step(self, engine: Engine, noise: Noise, state: MaskPredictState) -> tuple[MaskPredictState, Info]:
         canvas = state.canvas
-        size = self._sizes(canvas, state.step).to(state.ids.device)
-        hide = foremost(state.log_prob, canvas.free, size)  # (C, L)
+        hide = foremost(state.log_prob, canvas.free, self._sizes(canvas, state.step))  # (C, L)
         shown = state.ids.masked_fill(hide, canvas.mask_id)
         answers = fill(engine, noise, state, shown, hide, self.pick, self.how)
         ids = torch.where(hide, answers.token, state.ids)
@@ -91,19 +90,19 @@ class MaskPredict(Decoder):
         return MaskPredictState(ids, canvas, state.step + 1, log_prob), info
 
     def steps(self, canvas: Canvas) -> int:
-        return int(self._totals(canvas).max())
+        return int(self._totals(canvas).max()) if self.iterations is None else self.iterations
 
     def done(self, state: AnyState) -> bool:
         return state.step >= self.steps(state.canvas)  # between steps nothing is hidden: that tells nothing
 
     def _totals(self, canvas: Canvas) -> Tensor:
-        """(C,) T of each chain, which knows nothing of the others; on the host."""
-        places = canvas.free.cpu().sum(1)
+        """(C,) T of each chain, which knows nothing of the others. Where the chains are: nothing waits for them."""
+        places = canvas.free.sum(1)
         return places.clamp(max=USUAL) if self.iterations is None else torch.full_like(places, self.iterations)
 
     def _sizes(self, canvas: Canvas, step: int) -> Tensor:
-        """(C,) how many places are hidden at this step: n_t, and none after the last; on the host."""
-        places, total = canvas.free.cpu().sum(1), self._totals(canvas)
+        """(C,) how many places are hidden at this step: n_t, and none after the last."""
+        places, total = canvas.free.sum(1), self._totals(canvas)
         if self.schedule == "linear":
             size = places * (total - step) // total  # in whole numbers, so that ⌊ ⌋ is exact
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from besag.conditionals.configuration import decoder_of
 from besag.conditionals.decoder import start_of
 from besag.conditionals.encoder_decoder import EncoderDecoder
+from besag.conditionals.length_head import FILE as HEAD_FILE
 from besag.conditionals.length_head import LengthHead
 from besag.conditionals.split import compile_layers
 from besag.errors import BesagError
@@ -46,6 +48,13 @@ class Translator(Encoder):
     @property
     def trained(self) -> nn.Module:
         return self
+
+    def go_on_with_lengths(self, start: str | Path) -> None:
+        """The length head that lies beside the network it goes on from, if there is one for as many lengths."""
+        if self.length_head is not None and (Path(start) / HEAD_FILE).is_file():
+            known = LengthHead.load(start, str(start))
+            if known.linear.weight.shape == self.length_head.linear.weight.shape:
+                self.length_head.load_state_dict(known.state_dict())
 
     def states(
         self, ids: Tensor, layout: Layout, *, causal: bool = False, seen: Tensor | None = None

@@ -169,6 +169,8 @@ def _encoder(recipe: Recipe, model: Any, vocabulary: Vocabulary, ragged: bool) -
     else:
         most = recipe.data.max_length - Template(vocabulary).size
         encoder = Translator(model, **about, most=most if predicts else None)
+        if recipe.model.start is not None:
+            encoder.go_on_with_lengths(networks.found(recipe.model.start))
     encoder.smoothing = recipe.objective.smoothing
     return encoder
 

@@ -21,6 +21,7 @@ from safetensors.torch import save_file
 from besag.conditionals import checkpoint as saved
 from besag.conditionals import eight_bits, weights
 from besag.conditionals.configuration import WEIGHTS_KEY, read_json
+from besag.conditionals.contract import takes_source
 from besag.conditionals.loading import load_conditionals
 from besag.engine import Engine
 from besag.errors import BesagError, nearest, quoted
@@ -94,12 +95,16 @@ def export(
     kind: str,
     *,
     texts: Sequence[str] = SENTENCES,
+    sources: Sequence[str] | None = None,
     pairs: Sequence[tuple[str, str]] = (),
     most: float = MOST,
     revision: str | None = None,
     force: bool = False,
 ) -> Cost:
-    """A copy of a saved model with its weights in another kind of numbers; none where that costs too much."""
+    """A copy of a saved model with its weights in another kind of numbers; none where that costs too much.
+
+    `sources`: of a translator, what each of the texts is given.
+    """
     output = Path(output)
     check(kind, most)
     if output.exists() and not force:
@@ -111,7 +116,7 @@ def export(
     try:
         with whole_folder(output) as draft:
             _copy(source, draft)
-            return round_folder(draft, kind, str(model), texts=texts, pairs=pairs, most=most)
+            return round_folder(draft, kind, str(model), texts=texts, sources=sources, pairs=pairs, most=most)
     except OSError as problem:
         raise BesagError(f"{quoted(str(output))} could not be written: {problem.strerror or problem}") from problem
 
@@ -130,18 +135,21 @@ def round_folder(
     name: str,
     *,
     texts: Sequence[str] = SENTENCES,
+    sources: Sequence[str] | None = None,
     pairs: Sequence[tuple[str, str]] = (),
     most: float = MOST,
 ) -> Cost:
     """The same in a folder that is not in use yet, and is to be dropped where an error says that it costs too much."""
     sentences = [sentence for pair in pairs for sentence in pair]
-    before = _scores(folder, name, [*texts, *sentences])
+    if sources is not None and sentences:
+        raise BesagError("minimal pairs have no sources, so a translator cannot be asked about them: leave them out")
+    before = _scores(folder, name, [*texts, *sentences], sources)
     old = weights.weight_files(folder, name, allow_pickle=False)
     size = sum(file.stat().st_size for file in old)
     new = _write(folder, weights.read_weights(old, name), kind, name)
     for file in {*old, folder / (weights.SAFE + weights.INDEX)} - {new}:
         file.unlink(missing_ok=True)
-    after = _scores(folder, name, [*texts, *sentences])
+    after = _scores(folder, name, [*texts, *sentences], sources)
     cost = _cost(before, after, len(texts), kind, size, new.stat().st_size, name)
     if not cost.mean <= most:
         raise BesagError(
@@ -187,11 +195,18 @@ def _write(folder: Path, stored: dict[str, torch.Tensor], kind: str, name: str) 
     return file
 
 
-def _scores(folder: Path, name: str, texts: Sequence[str]) -> list[Any]:
+def _scores(folder: Path, name: str, texts: Sequence[str], sources: Sequence[str] | None) -> list[Any]:
     network = load_conditionals(folder, device="cpu", dtype="float32", name=name)
-    found: list[Any] = score(
-        Engine(network, progress=False), list(texts), "pll" if network.sees == "both" else "causal"
-    )
+    if takes_source(network) and sources is None:
+        raise BesagError(
+            f"{quoted(name)} is a translator: what other numbers cost it is measured on targets given sources. "
+            "Name a table of both: --texts pairs.tsv --column en --source-column de"
+        )
+    if sources is not None and not takes_source(network):
+        raise BesagError(f"{quoted(name)} is no translator: it is given no sources")
+    engine, how = Engine(network, progress=False), "pll" if network.sees == "both" else "causal"
+    given = {} if sources is None else {"sources": list(sources)}
+    found: list[Any] = score(engine, list(texts), how, **given)
     return found
 
 
