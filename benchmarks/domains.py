@@ -197,19 +197,11 @@ def german_replay(job: Job) -> None:
     adapted(job, "german-replay", "german", {**replay(job, "german"), "schedule.steps": 450}, chained=0)
 
 
-def adapters(job: Job, method: str, rank: int) -> None:
-    """As many weights of either kind, the same batches, two learning rates."""
-    for lr in (1e-3, 3e-3):
-        changes = {"adapt.method": method, "adapt.rank": rank, "adapt.keep": "apart", "optimizer.lr": lr}
-        adapted(job, f"german-{method}-{lr:g}", "german", {**changes, "optimizer.weight_decay": 0.0}, chained=0)
-
-
-def lora(job: Job) -> None:
-    adapters(job, "lora", 4)
-
-
-def bottleneck(job: Job) -> None:
-    adapters(job, "bottleneck", 30)
+def adapter(method: str, rank: int, lr: float) -> Callable[[Job], None]:
+    """As many weights of either kind, the same batches; a learning rate each."""
+    changes = {"adapt.method": method, "adapt.rank": rank, "adapt.keep": "apart", "optimizer.lr": lr}
+    changes["optimizer.weight_decay"] = 0.0
+    return lambda job: adapted(job, f"german-{method}-{lr:g}", "german", changes, chained=0)
 
 
 def chinese_bytes(job: Job) -> None:
@@ -260,7 +252,11 @@ def file(job: Job, part: str) -> str:
 
 def heads(job: Job, masked: bool = False) -> None:
     """SNLI: accuracy, and the faithfulness of explanations of what the head says."""
+    import torch
+
     import besag
+
+    torch.set_float32_matmul_precision("high")  # TF32 on a GPU
 
     task = {"train": file(job, "train"), "valid": file(job, "valid"), "max_length": 128}
     tuning = {"epochs": 1 if job.small else 4, "masked": masked, "batch": 64, "lr": 2e-4}
@@ -268,7 +264,7 @@ def heads(job: Job, masked: bool = False) -> None:
     seeded = {**recipe, "run": {"seed": job.seed, "device": job.device}}
     result = besag.train_head(seeded, output=job.out / f"head-{job.seed}")
     job.tell(run="heads", masked=masked, seed=job.seed, **dict(result.metrics))
-    job.tell(run="faithfulness", masked=masked, seed=job.seed, **faithfulness(job, result.model))
+    faithfulness(job, result.model, masked)
 
 
 def heads_masked(job: Job) -> None:
@@ -276,8 +272,8 @@ def heads_masked(job: Job) -> None:
     heads(job, masked=True)
 
 
-def faithfulness(job: Job, folder: Path) -> dict[str, Any]:
-    """Of explanations of a head's labels of held-out texts: means with standard errors, a method each."""
+def faithfulness(job: Job, folder: Path, masked: bool) -> None:
+    """Of explanations of a head's labels of held-out texts: means with standard errors, a method each; as it goes."""
     import numpy as np
 
     import besag
@@ -286,16 +282,22 @@ def faithfulness(job: Job, folder: Path) -> dict[str, Any]:
     lm = besag.load(job.start, device=device, progress=False)
     head = besag.load_head(folder, device=device)
     asked = [line.split("\t")[0] for line in lines_of(Path(file(job, "valid")))[1:]]
-    asked = asked[:: max(1, len(asked) // (2 if job.small else 40))]
-    told: dict[str, Any] = {"texts": len(asked)}
+    asked = asked[:: max(1, len(asked) // (4 if job.small else 60))]
     for method in ("mask", "delete"):
-        explained = [lm.explain(one, classifier=head, method=method, curve=True, orders=10) for one in asked]
-        values = np.array([one.curve.relative for one in explained])
-        told[f"{method}, unknown"] = int(np.isnan(values).sum())  # hiding everything lowers nothing
-        areas, values = np.array([one.curve.area for one in explained]), values[~np.isnan(values)]
-        for name, found in ((method, values), (f"{method}, area", areas)):
-            told[name] = [round(float(one), 4) for one in (found.mean(), found.std(ddof=1) / len(found) ** 0.5)]
-    return told
+        curves = []
+        for one in asked:
+            curves.append(lm.explain(one, classifier=head, method=method, curve=True, orders=10).curve)
+            if len(curves) % 20 and len(curves) < len(asked):
+                continue
+            values, areas = (np.array([getattr(curve, name) for curve in curves]) for name in ("relative", "area"))
+            known = values[~np.isnan(values)]  # not where hiding everything lowers nothing
+            told = {name: mean_and_error(part) for name, part in (("relative", known), ("area", areas))}
+            about = {"masked": masked, "seed": job.seed, "method": method, "texts": len(curves), "known": len(known)}
+            job.tell(run="faithfulness", **about, **told, areas=areas.round(4).tolist())
+
+
+def mean_and_error(found: Any) -> list[float]:
+    return [round(float(one), 4) for one in (found.mean(), found.std(ddof=1) / len(found) ** 0.5)]
 
 
 def paratope(job: Job) -> None:
@@ -342,11 +344,12 @@ def subtokens(job: Job) -> None:
         scratch(job, f"subtokens-{width}", {"model.subtokens": width})
 
 
-def scaling(job: Job) -> None:
-    """Held-out loss over weights: four widths, the same steps of the same text, one learning rate."""
+def scaling(job: Job, scaled: bool = False) -> None:
+    """Held-out loss over weights: four widths, the same steps of the same text, one learning rate, or one a width."""
     import besag
 
-    sizes = {"model.config.hidden_size:model.config.intermediate_size": [[w, 2 * w] for w in (64, 128, 256, 384)]}
+    keys = "model.config.hidden_size:model.config.intermediate_size:optimizer.lr"
+    sizes = {keys: [[w, 2 * w, 0.256 / w if scaled else 2e-3] for w in (64, 128, 256, 384)]}
     text = {"train": [str(job.data / "court.train.txt.xz")], "valid": [str(job.data / "court.valid.txt")]}
     few = job.sets()
     recipe = {
@@ -356,23 +359,30 @@ def scaling(job: Job) -> None:
         },
         "tokenizer": {"path": str(Path(besag.__file__).parent / "models" / "small-en")},
         "model": {"config": SMALL},
-        "optimizer": {"lr": 2e-3},
         "schedule": {"steps": few.get("schedule.steps", 400)},
         "run": {"plot": False, "log_every": 100, "checkpoint_every": 100_000, "device": job.device},
         "evaluation": {"sentences": few.get("evaluation.sentences", ASKED)},
     }  # fmt: skip
+    name = "scaling-scaled" if scaled else "scaling"
     found = besag.sweep(
-        [recipe], {**sizes, "run.seed": [0, 1]}, output=job.out / "scaling", jobs=1 if job.small else 8, quiet=True
+        [recipe], {**sizes, "run.seed": [0, 1]}, output=job.out / name, jobs=1 if job.small else 4, quiet=True
     )
-    job.tell(run="scaling", rows=found.means)
-    job.tell(run="scaling", curve=found.curve("parameters", "heldout_loss").words)
+    job.tell(run=name, rows=found.means)
+    job.tell(run=name, curve=found.curve("parameters", "heldout_loss").words)
+
+
+def scaling_scaled(job: Job) -> None:
+    """The learning rate falls as 1 / width."""
+    scaling(job, scaled=True)
 
 
 JOBS: dict[str, Callable[[Job], None]] = {
     "court": court, "german": german, "german-replay": german_replay, "chinese": chinese,
-    "chinese-replay": chinese_replay, "chinese-bytes": chinese_bytes, "antibody": antibody, "lora": lora,
-    "bottleneck": bottleneck, "heads": heads, "heads-masked": heads_masked, "paratope": paratope,
-    "subtokens": subtokens, "scaling": scaling,
+    "chinese-replay": chinese_replay, "chinese-bytes": chinese_bytes, "antibody": antibody,
+    "lora": adapter("lora", 4, 1e-3), "lora-3e-3": adapter("lora", 4, 3e-3),
+    "bottleneck": adapter("bottleneck", 30, 1e-3), "bottleneck-3e-3": adapter("bottleneck", 30, 3e-3),
+    "heads": heads, "heads-masked": heads_masked, "paratope": paratope, "subtokens": subtokens,
+    "scaling": scaling, "scaling-scaled": scaling_scaled,
 }  # fmt: skip
 
 

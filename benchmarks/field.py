@@ -170,11 +170,11 @@ def losses(model: Any, words: Any, inputs: Any, ids: Any, row: Any, asked: Any) 
     found = []
     for low in range(0, int(row[-1]) + 1, 25):
         part = (row >= low) & (row < low + 25)
-        layout = Layout.of_lengths(torch.from_numpy(np.bincount(row[part] - low)))
+        layout = Layout.of_lengths(torch.from_numpy(np.bincount(row[part] - low)).to(model.device))
         with torch.no_grad():
-            at = torch.from_numpy(np.flatnonzero(asked[part]))
-            states = encoder.states(torch.from_numpy(inputs[part]), layout)[at]
-            found.append(encoder.losses(states, torch.from_numpy(ids[part])[at]).numpy())
+            at = torch.from_numpy(np.flatnonzero(asked[part])).to(model.device)
+            states = encoder.states(torch.from_numpy(inputs[part]).to(model.device), layout)[at]
+            found.append(encoder.losses(states, torch.from_numpy(ids[part]).to(model.device)[at]).cpu().numpy())
     return np.concatenate(found)
 
 
@@ -203,8 +203,10 @@ def beside(lm: Any, valid: Path, folder: Path, passages: int, **said: Any) -> di
             sides = (hidden.inputs, made.ids, made.row, hidden.asked)
             found[name] = losses(lm.model, words, *(side[kept] for side in sides))
     gain = found["random"] - found["linked"]  # of the same tokens
+    mean = float(gain.mean())
+    apart = np.bincount(made.row[hidden.asked], gain - mean)  # of passages, whose tokens are not independent
     told = {name: round(float(part.mean()), 3) for name, part in found.items()}
-    told |= {"gain": round(float(gain.mean()), 3), "se": round(float(gain.std() / len(gain) ** 0.5), 3)}
+    told |= {"gain": round(mean, 3), "se": round(float((apart**2).sum() ** 0.5 / len(gain)), 3)}
     return {**told, "tokens": len(gain)}
 
 
