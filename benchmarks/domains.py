@@ -204,6 +204,28 @@ def adapter(method: str, rank: int, lr: float) -> Callable[[Job], None]:
     return lambda job: adapted(job, f"german-{method}-{lr:g}", "german", changes, chained=0)
 
 
+def bitfit(job: Job) -> None:
+    """Bias terms alone, which are few in the embedded model's family."""
+    changes = {"adapt.method": "bitfit", "optimizer.lr": 3e-3, "optimizer.weight_decay": 0.0}
+    adapted(job, "german-bitfit", "german", changes, chained=0)
+
+
+def court_task(job: Job) -> None:
+    """UDALM: SNLI's labels beside the masked loss of the court."""
+    adapted(job, "court-task", "court", {"adapt.task": str(job.data / "snli.train.tsv")}, chained=0)
+
+
+def german_extended(job: Job) -> None:
+    """With 2,000 German words more in the vocabulary, each begun as the mean of its pieces."""
+    import besag
+    from besag.training.tokenizer.extending import extended
+
+    folder = job.out / f"tokenizer-{job.seed}"
+    lm = besag.load(job.start, device="cpu", progress=False)
+    extended(lm.vocabulary.tokenizer, lines_of(job.data / "german.train.txt"), 2000).save_pretrained(folder)
+    adapted(job, "german-extended", "german", {"tokenizer.path": str(folder), "model.vocabulary": "extended"})
+
+
 def chinese_bytes(job: Job) -> None:
     """With the tokenizer of the English model, which spells Chinese in bytes: three tokens a character."""
     adapted(job, "chinese-bytes", "chinese", {"data.max_length": 256})
@@ -381,6 +403,7 @@ JOBS: dict[str, Callable[[Job], None]] = {
     "chinese-replay": chinese_replay, "chinese-bytes": chinese_bytes, "antibody": antibody,
     "lora": adapter("lora", 4, 1e-3), "lora-3e-3": adapter("lora", 4, 3e-3),
     "bottleneck": adapter("bottleneck", 30, 1e-3), "bottleneck-3e-3": adapter("bottleneck", 30, 3e-3),
+    "bitfit": bitfit, "court-task": court_task, "german-extended": german_extended,
     "heads": heads, "heads-masked": heads_masked, "paratope": paratope, "subtokens": subtokens,
     "scaling": scaling, "scaling-scaled": scaling_scaled,
 }  # fmt: skip

@@ -167,6 +167,36 @@ def _tag(word: str, last: str, before: str) -> str:
     return "ADJ" if ADJECTIVE.search(low) else "NOUN"
 
 
+def spans_of(text: str) -> list[tuple[int, int]]:
+    """Names of several words as one, nouns and verbs: what linguistic entity masking hides."""
+    found: list[tuple[int, int, str]] = []
+    for start, end, tag in tagged(text):
+        if tag == "NAME" and found and found[-1][2] == "NAME" and not text[found[-1][1] : start].strip():
+            found[-1] = (found[-1][0], end, tag)
+        else:
+            found.append((start, end, tag))
+    return [(start, end) for start, end, tag in found if tag in ("NAME", "NOUN", "VERB")]
+
+
+def spans(job: Job, law: str) -> None:
+    """Going on with the court: one token of each span (LEM), whole spans first, or any token, the same rate."""
+    files = {}
+    for part, source, characters in (("train", "court.train.txt.xz", 6_000_000), ("valid", "court.valid.txt", 600_000)):
+        found = chunks(job.data / source) if source.endswith("xz") else iter([(job.data / source).read_text("utf-8")])
+        lines = [line for one in upto(found, 60_000 if job.small else characters) for line in one.split("\n")]
+        files[part] = job.out / f"{part}-{job.seed}.jsonl"
+        rows = ({"text": line, "spans": spans_of(line)} for line in lines if len(line.split()) >= 8)
+        write(files[part], ["\n".join(map(json.dumps, rows))])
+    changes = {
+        **SETTINGS, "data.train": [str(files["train"])], "data.valid": [str(files["valid"])], "data.spans": "spans",
+        "data.unit": "sentences", "model.start": job.start, "optimizer.lr": 3e-4, "schedule.steps": 200,
+        "masking.law": law, "masking.rate": 0.15, "evaluation.general": [str(job.data / "general.txt.xz")],
+    }  # fmt: skip
+    if law == "uniform":
+        del changes["data.spans"]
+    finished(job, f"spans-{law}", RECIPE, changes)
+
+
 LAWS: dict[str, dict[str, Any]] = {
     "uniform": {"masking.law": "uniform"},
     "whole_word": {"masking.law": "whole_word"},
@@ -270,6 +300,7 @@ def instruct_snli(job: Job) -> None:
 JOBS: dict[str, Callable[[Job], None]] = {
     **{f"contexts-{arm}": partial(contexts, arm=arm) for arm in CONTEXTS},
     "masking": partial(masking, laws=[*LAWS][:3]), "masking-more": partial(masking, laws=[*LAWS][3:]),
+    **{f"spans-{law}": partial(spans, law=law) for law in ("uniform", "entities", "linguistic_entities")},
     "instruct": instruct, "instruct-snli": instruct_snli,
 }  # fmt: skip
 
