@@ -2,10 +2,10 @@
 
     python benchmarks/domains.py prepare FOLDER --data DATA --corpus CORPUS     # cuts what the jobs read, about 10 MB
     python benchmarks/domains.py list
-    python benchmarks/domains.py JOB FOLDER -o OUT [--seeds 0 1] [--small]      # a line of JSON for each run
+    python benchmarks/domains.py JOB FOLDER -o OUT [--seeds 0 1] [--size core]  # a line of JSON for each run
 
-Each job is a process of its own and needs none of the others; a GPU takes them side by side. `--small` runs two steps
-of each on any machine, to see that nothing is in the way. Fields:
+Each job is a process of its own and needs none of the others; a GPU takes them side by side. `--size core` cuts a job
+to minutes of one core, in bfloat16; `--size small` runs two steps of each, to see that nothing is in the way. Fields:
 
     court     spoken English, arguments before a court; whole chunks held out
     german    German captions of Multi30k; its validation captions held out
@@ -44,9 +44,16 @@ class Job(NamedTuple):
     data: Path
     out: Path
     seed: int
-    small: bool
+    size: str  # "full", "core": minutes of a core; "small": two steps
     device: str
     start: str
+
+    @property
+    def small(self) -> bool:
+        return self.size == "small"
+
+    def by_size(self, full: Any, core: Any, small: Any) -> Any:
+        return {"full": full, "core": core, "small": small}[self.size]
 
     def tell(self, **said: Any) -> None:
         line = json.dumps(said, ensure_ascii=False)
@@ -54,9 +61,17 @@ class Job(NamedTuple):
             lines.write(line + "\n")
         print(line, flush=True)
 
-    def sets(self) -> dict[str, Any]:
+    def sets(self, **core: Any) -> dict[str, Any]:
+        """What a size changes; `core`, its settings other than here, with __ for a point."""
+        minutes = {
+            "schedule.steps": 80,
+            "data.batch_tokens": 512,
+            "evaluation.sentences": 20,
+            "run.precision": "bfloat16",
+        }
+        minutes |= {key.replace("__", "."): value for key, value in core.items()}
         few = {"schedule.steps": 2, "data.batch_tokens": 256, "evaluation.sentences": 4}
-        return {"run.seed": self.seed, "run.device": self.device, **(few if self.small else {})}
+        return {"run.seed": self.seed, "run.device": self.device, **self.by_size({}, minutes, few)}
 
 
 # ---- data
@@ -163,7 +178,7 @@ def adapted(job: Job, name: str, field: str, changes: dict[str, Any], chained: i
     if chained:
         lines = lines_of(job.data / f"{field}.valid.txt")
         texts = [line for line in lines if 10 <= len(line) <= 200] or lines
-        texts = texts[: 2 if job.small else chained]
+        texts = texts[: job.by_size(chained, 20, 2)]
         told = {"before": bits(job, job.start, texts), "after": bits(job, str(folder / "model"), texts)}
         job.tell(run=name, seed=job.seed, chain_bits=told)
     return result
@@ -264,11 +279,12 @@ def antibody(job: Job) -> None:
 
 
 def file(job: Job, part: str) -> str:
-    """The labelled examples; of a small run the first few."""
+    """The labelled examples; of a shorter run the first of them."""
     whole = job.data / f"snli.{part}.tsv"
-    if not job.small:
+    if job.size == "full":
         return str(whole)
-    write(job.out / whole.name, ["\n".join(lines_of(whole)[:13])])
+    count = job.by_size(None, {"train": 3000, "valid": 400}[part], 12)
+    write(job.out / whole.name, ["\n".join(lines_of(whole)[: count + 1])])
     return str(job.out / whole.name)
 
 
@@ -281,10 +297,11 @@ def heads(job: Job, masked: bool = False) -> None:
     torch.set_float32_matmul_precision("high")  # TF32 on a GPU
 
     task = {"train": file(job, "train"), "valid": file(job, "valid"), "max_length": 128}
-    tuning = {"epochs": 1 if job.small else 4, "masked": masked, "batch": 64, "lr": 2e-4}
+    tuning = {"epochs": job.by_size(4, 1, 1), "masked": masked, "batch": job.by_size(64, 16, 64), "lr": 2e-4}
+    tuning["frozen"] = job.by_size(0, 6, 0)  # layers
     recipe = {"task": task, "model": {"start": job.start}, "tuning": tuning}
     seeded = {**recipe, "run": {"seed": job.seed, "device": job.device}}
-    result = besag.train_head(seeded, output=job.out / f"head-{job.seed}")
+    result = besag.train_head(seeded, output=job.out / f"head-{job.seed}", tell=lambda line: print(line, flush=True))
     job.tell(run="heads", masked=masked, seed=job.seed, **dict(result.metrics))
     faithfulness(job, result.model, masked)
 
@@ -304,12 +321,14 @@ def faithfulness(job: Job, folder: Path, masked: bool) -> None:
     lm = besag.load(job.start, device=device, progress=False)
     head = besag.load_head(folder, device=device)
     asked = [line.split("\t")[0] for line in lines_of(Path(file(job, "valid")))[1:]]
-    asked = asked[:: max(1, len(asked) // (4 if job.small else 60))]
+    asked = asked[:: max(1, len(asked) // job.by_size(60, 24, 4))]
     for method in ("mask", "delete"):
         curves = []
         for one in asked:
-            curves.append(lm.explain(one, classifier=head, method=method, curve=True, orders=10).curve)
-            if len(curves) % 20 and len(curves) < len(asked):
+            curves.append(
+                lm.explain(one, classifier=head, method=method, curve=True, orders=job.by_size(10, 5, 10)).curve
+            )
+            if len(curves) % 12 and len(curves) < len(asked):
                 continue
             values, areas = (np.array([getattr(curve, name) for curve in curves]) for name in ("relative", "area"))
             known = values[~np.isnan(values)]  # not where hiding everything lowers nothing
@@ -371,12 +390,13 @@ def scaling(job: Job, scaled: bool = False) -> None:
     import besag
 
     keys = "model.config.hidden_size:model.config.intermediate_size:optimizer.lr"
-    sizes = {keys: [[w, 2 * w, 0.256 / w if scaled else 2e-3] for w in (64, 128, 256, 384)]}
+    widths = job.by_size((64, 128, 256, 384), (32, 64, 128, 192), (64, 128, 256))
+    sizes = {keys: [[w, 2 * w, 0.256 / w if scaled else 2e-3] for w in widths]}
     text = {"train": [str(job.data / "court.train.txt.xz")], "valid": [str(job.data / "court.valid.txt")]}
-    few = job.sets()
+    few = job.sets(schedule__steps=200, data__batch_tokens=1024, evaluation__sentences=40)
     recipe = {
         "data": {
-            **text, "unit": "sentences", "max_length": 128, "batch_tokens": 256 if job.small else 8192,
+            **text, "unit": "sentences", "max_length": 128, "batch_tokens": few.get("data.batch_tokens", 8192),
             "cache": str(job.out / "cache"),
         },
         "tokenizer": {"path": str(Path(besag.__file__).parent / "models" / "small-en")},
@@ -387,7 +407,7 @@ def scaling(job: Job, scaled: bool = False) -> None:
     }  # fmt: skip
     name = "scaling-scaled" if scaled else "scaling"
     found = besag.sweep(
-        [recipe], {**sizes, "run.seed": [0, 1]}, output=job.out / name, jobs=1 if job.small else 4, quiet=True
+        [recipe], {**sizes, "run.seed": [0, 1]}, output=job.out / name, jobs=job.by_size(4, 1, 1), quiet=True
     )
     job.tell(run=name, rows=found.means)
     job.tell(run=name, curve=found.curve("parameters", "heldout_loss").words)
@@ -419,7 +439,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--device", default="auto")
     parser.add_argument("--start", default="small-en", help="the model to go on from")
-    parser.add_argument("--small", action="store_true", help="two steps of everything")
+    parser.add_argument("--size", choices=["full", "core", "small"], default="full", help="of every job")
     chosen = parser.parse_args()
     if chosen.what == "list":
         print(*JOBS, sep="\n")
@@ -430,7 +450,7 @@ def main() -> None:
     out = chosen.output / chosen.what
     out.mkdir(parents=True, exist_ok=True)
     for seed in chosen.seeds:
-        JOBS[chosen.what](Job(chosen.folder, out, seed, chosen.small, chosen.device, chosen.start))
+        JOBS[chosen.what](Job(chosen.folder, out, seed, chosen.size, chosen.device, chosen.start))
 
 
 if __name__ == "__main__":

@@ -5,13 +5,13 @@
     python benchmarks/field.py kept runs/field --data MULTI30K         # … and tokens a second, blocks kept and run anew
     python benchmarks/field.py causal runs/field --data MULTI30K       # masks after a left-to-right model
     python benchmarks/field.py links runs/field [--data CORPUS]        # news beside news of the year, or of any
-    python benchmarks/field.py times runs/field                        # years hidden as text is, or more often
+    python benchmarks/field.py times runs/field [--data CORPUS]        # years hidden as text is, or more often
     python benchmarks/field.py speculative                             # passes one after the other, embedded model
     python benchmarks/field.py threshold --data MULTI30K               # passes, and tokens found again, embedded model
 
 `ramp`, `blocks`, `kept`, `causal` and `threshold` read captions of Multi30k; `links` and `times` make their text, and
-with --data the first also reads paragraphs of a corpus (valid.txt.xz). A run takes minutes of one core at most: it
-shows that a thing works, not what it is worth at size.
+with --data they also read paragraphs of a corpus (valid.txt.xz, part-01.txt.xz). A run takes minutes of one core at
+most: it shows that a thing works, not what it is worth at size.
 """
 
 from __future__ import annotations
@@ -299,7 +299,71 @@ def links(folder: Path, data: Path | None) -> None:
         print(json.dumps({"embedded model, paragraphs": "as it is", **told}), flush=True)
 
 
-def times(folder: Path) -> None:
+def dated(source: Path, target: Path, count: int) -> list[dict[str, Any]]:
+    """Paragraphs that name one year, with it taken out and beside them: the nearest thing to dated text at hand."""
+    import lzma
+    import re
+
+    year, rows = re.compile(r"\b(?:1[6-9]\d\d|20[01]\d)\b"), []
+    with lzma.open(source, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            named = set(year.findall(line))
+            if len(named) == 1 and 30 <= len(line.split()) <= 80:
+                rows.append({"text": year.sub("that year", line.strip()), "year": int(named.pop())})
+            if len(rows) == count:
+                break
+    target.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return rows
+
+
+def told_by_years(lm: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Masked loss of the same hidden tokens of texts: their year before them, another row's, or masks in its place."""
+    import numpy as np
+
+    words, found = lm.vocabulary, {}
+    for kind in ("right", "wrong", "hidden"):
+        years = [rows[number - (kind == "wrong")]["year"] for number in range(len(rows))]
+        encoded = words.encode([f"{year}: {row['text']}" for year, row in zip(years, rows, strict=True)])
+        row = np.repeat(np.arange(len(rows)), [len(one.ids) for one in encoded])
+        ids, special = (np.concatenate([getattr(one, name) for one in encoded]) for name in ("ids", "special"))
+        end = np.concatenate([one.offsets[:, 1] for one in encoded])
+        asked = ~special & (end > 5) & (np.random.default_rng(0).random(len(ids)) < 0.15)
+        hidden = asked | ((kind == "hidden") & (end <= 4) & ~special)
+        found[kind] = losses(lm.model, words, np.where(hidden, words.mask_id, ids), ids, row, asked)
+    gain = found["wrong"] - found["right"]
+    apart = np.bincount(row[asked], gain - gain.mean())
+    told = {kind: round(float(part.mean()), 3) for kind, part in found.items()}
+    error = round(float((apart**2).sum() ** 0.5 / len(gain)), 3)
+    return {**told, "gain": round(float(gain.mean()), 3), "se": error, "tokens": len(gain)}
+
+
+def years_of_paragraphs(folder: Path, data: Path) -> None:
+    """The embedded model as it is, and after a short run with years before the text, half of them hidden whole."""
+    import besag
+
+    rows = dated(data / "valid.txt.xz", folder / "dated-valid.jsonl", 200)
+    dated(data / "part-01.txt.xz", folder / "dated.jsonl", 2000)
+    print(json.dumps({"paragraphs": "as it is", **told_by_years(besag.load(progress=False), rows)}), flush=True)
+    for hide in ({}, {"year": 0.5}):
+        name = "dated-hidden" if hide else "dated-as-text"
+        recipe = {
+            "data": {
+                "train": [str(folder / "dated.jsonl")], "valid": [str(folder / "dated-valid.jsonl")],
+                "header": "{year}:", "hide": hide, "unit": "documents", "max_length": 128, "batch_tokens": 512,
+            },
+            "model": {"start": "small-en"},
+            "masking": {"rate": 0.2},
+            "optimizer": {"lr": 2e-4},
+            "schedule": {"steps": 60},
+            "run": {"plot": False, "threads": 1, "checkpoint_every": 10_000, "device": "cpu"},
+            "evaluation": {"sentences": 10},
+        }  # fmt: skip
+        result = besag.train(recipe, output=folder / name, quiet=True)
+        lm = besag.load(result.model, progress=False)
+        print(json.dumps({"paragraphs": name, "steps": result.step, **told_by_years(lm, rows)}), flush=True)
+
+
+def times(folder: Path, data: Path | None) -> None:
     """Years hidden at the rate of the text, 0.3, or each whole with chance 0.5 (time masking)."""
     import numpy as np
 
@@ -325,6 +389,8 @@ def times(folder: Path) -> None:
         dated = np.array([_decades_off(lm, row["year"], row["text"]) for row in rows])  # what the text says of the year
         told |= {"decade_right": float((dated == 0).mean()), "within_one": float((dated <= 1).mean())}
         print(json.dumps({"run": name, **{kind: round(value, 3) for kind, value in told.items()}}), flush=True)
+    if data is not None:
+        years_of_paragraphs(folder, data)
 
 
 def _of_thing(lm: Any, text: str, thing: str, hide_year: bool) -> float:
@@ -435,7 +501,7 @@ def main() -> None:
     if chosen.what in ("ramp", "blocks", "kept", "causal") and chosen.data is None:
         parser.error(f"{chosen.what} needs --data, a folder with train.en and val.en")
     if chosen.what == "times":
-        times(chosen.folder)
+        times(chosen.folder, chosen.data)
     else:
         jobs = {"ramp": ramp, "blocks": blocks, "kept": kept, "causal": causal, "links": links}
         jobs[chosen.what](chosen.folder, chosen.data)

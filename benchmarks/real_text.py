@@ -2,7 +2,7 @@
 
     python benchmarks/real_text.py prepare FOLDER --data DATA --corpus CORPUS    # after that of domains.py
     python benchmarks/real_text.py list
-    python benchmarks/real_text.py JOB FOLDER -o OUT [--seeds 0 1] [--small]     # a line of JSON for each run
+    python benchmarks/real_text.py JOB FOLDER -o OUT [--seeds 0 1] [--size core] # a line of JSON for each run
 
 Each job is a process of its own, as in domains.py. What belongs together are paragraphs of one chunk of the corpus, of
 about 1,500 words of one document; held out are whole documents. Tags are those of a few rules, since no tagged text is
@@ -25,7 +25,6 @@ from field import beside
 from heldout import sentences
 from tasks import SAID, TASK, cut_agreement, read
 
-ROOM = 256  # tokens of a passage of two pieces
 SENTENCES = 300  # whose −PLL is told
 
 
@@ -38,12 +37,12 @@ def device(job: Job) -> str | None:
     return None if job.device == "auto" else job.device
 
 
-def finished(job: Job, name: str, recipe: Any, changes: dict[str, Any]) -> Any:
-    """A run to its end, and its numbers."""
+def finished(job: Job, name: str, recipe: Any, changes: dict[str, Any], **core: Any) -> Any:
+    """A run to its end, and its numbers; `core` is for Job.sets."""
     import besag
 
     begun = time.monotonic()
-    result = besag.train(recipe, {**changes, **job.sets()}, output=job.out / f"{name}-{job.seed}", quiet=True)
+    result = besag.train(recipe, {**changes, **job.sets(**core)}, output=job.out / f"{name}-{job.seed}", quiet=True)
     if not result.finished:
         raise SystemExit(f"{name} was stopped after step {result.step}")
     before, after = ({key: round(one, 4) for key, one in part.items()} for part in (result.before, result.metrics))
@@ -59,7 +58,9 @@ def paragraphs(job: Job, source: str, target: str, characters: int, tags: bool =
     """The paragraphs of each chunk with several as rows that know it, each with its tags if wanted."""
     file = job.out / f"{target}-{job.seed}.jsonl"
     rows = []
-    for number, chunk in enumerate(upto(chunks(job.data / source), 60_000 if job.small else characters)):
+    for number, chunk in enumerate(
+        upto(chunks(job.data / source), min(characters, job.by_size(characters, 1_500_000, 60_000)))
+    ):
         own = [line for line in chunk.split("\n") if len(line.split()) >= 30]
         if len(own) > 1:
             rows += [{"text": one, "document": f"d{number}", **({"tags": tagged(one)} if tags else {})} for one in own]
@@ -67,9 +68,8 @@ def paragraphs(job: Job, source: str, target: str, characters: int, tags: bool =
     return file
 
 
-ALONE = {"data.context": "alone", "data.group": None, "data.max_length": ROOM // 2}  # the same pieces
 CONTEXTS: dict[str, dict[str, Any]] = {
-    "alone": ALONE,
+    "alone": {"data.context": "alone", "data.group": None},
     "untold": {"data.context": "pairs", "objective.relation": 0.0},
     "pairs": {"data.context": "pairs"},
     "together": {"data.context": "together"},
@@ -85,24 +85,27 @@ def contexts(job: Job, arm: str) -> None:
 
     train = paragraphs(job, "chunks.txt.xz", "train", 9_000_000)
     valid = paragraphs(job, "general.txt.xz", "valid", 10_000_000)
-    asked = {"passages": 20 if job.small else 1200, "max_length": ROOM, "group": "document"}
+    room = job.by_size(256, 128, 256)  # tokens of a passage of two pieces
+    asked = {"passages": job.by_size(1200, 100, 20), "max_length": room, "group": "document"}
     loading = {"device": device(job), "dtype": "float32", "progress": False}
     if arm == "alone":
         found = beside(besag.load(job.start, **loading), valid, job.out / "beside", **asked)
         job.tell(run="contexts-before", seed=job.seed, **found)
     changes = {
         **SETTINGS, "data.train": [str(train)], "data.valid": [str(valid)], "data.unit": "documents",
-        "data.group": "document", "data.max_length": ROOM, "model.start": job.start, "optimizer.lr": 3e-4,
-        "schedule.steps": 200, "run.log_every": 20, "evaluation.sentences": 100, **CONTEXTS[arm],
+        "data.group": "document", "data.max_length": room // 2 if arm == "alone" else room,  # the same pieces
+        "model.start": job.start, "optimizer.lr": 3e-4,
+        "schedule.steps": 200, "run.log_every": job.by_size(20, 10, 1), "evaluation.sentences": 100,
     }  # fmt: skip
-    result = finished(job, f"contexts-{arm}", RECIPE, {key: one for key, one in changes.items() if one is not None})
+    changes = {key: one for key, one in (changes | CONTEXTS[arm]).items() if one is not None}
+    result = finished(job, f"contexts-{arm}", RECIPE, changes, schedule__steps=40, evaluation__sentences=4)
     found = beside(besag.load(result.model, **loading), valid, job.out / f"beside-{arm}", **asked)
     job.tell(run=f"contexts-{arm}", seed=job.seed, **found)
     if arm == "pairs":
-        job.tell(run="contexts-relation", seed=job.seed, **relation(job, result, valid))
+        job.tell(run="contexts-relation", seed=job.seed, **relation(job, result, valid, room))
 
 
-def relation(job: Job, result: Any, valid: Path) -> dict[str, Any]:
+def relation(job: Job, result: Any, valid: Path, room: int) -> dict[str, Any]:
     """How often the relation was told rightly in the last steps, of passages not read before, and the share of each."""
     import numpy as np
 
@@ -115,7 +118,7 @@ def relation(job: Job, result: Any, valid: Path) -> dict[str, Any]:
     told = [{name: round(one[name], 4) for name in one if name in ("step", "relation_loss", "relation_accuracy")}
             for one in log if "relation_accuracy" in one]  # fmt: skip
     words = besag.load(result.model, device="cpu", progress=False).vocabulary
-    data = Data(train=(str(valid),), held_out=0.0, unit="documents", context="pairs", group="document", max_length=ROOM)
+    data = Data(train=(str(valid),), held_out=0.0, unit="documents", context="pairs", group="document", max_length=room)
     text = cache.prepare(data, words, job.out / "relation")
     plan = context_batches.ContextPlan(contexts.prepare(data, words, job.out / "relation", text), data, words, seed=0)
     kinds = plan.joined(0).relation
@@ -183,7 +186,7 @@ def spans(job: Job, law: str) -> None:
     files = {}
     for part, source, characters in (("train", "court.train.txt.xz", 6_000_000), ("valid", "court.valid.txt", 600_000)):
         found = chunks(job.data / source) if source.endswith("xz") else iter([(job.data / source).read_text("utf-8")])
-        lines = [line for one in upto(found, 60_000 if job.small else characters) for line in one.split("\n")]
+        lines = [line for one in upto(found, job.by_size(characters, 1_500_000, 60_000)) for line in one.split("\n")]
         files[part] = job.out / f"{part}-{job.seed}.jsonl"
         rows = ({"text": line, "spans": spans_of(line)} for line in lines if len(line.split()) >= 8)
         write(files[part], ["\n".join(map(json.dumps, rows))])
@@ -220,16 +223,18 @@ def masking(job: Job, laws: list[str]) -> None:
             "train": [str(train)], "valid": [str(valid)], "unit": "documents", "max_length": 128, "batch_tokens": 8192,
         },
         "tokenizer": {"path": str(Path(besag.__file__).parent / "models" / "small-en")},
-        "model": {"config": SMALL},
+        "model": {"config": SMALL | job.by_size({}, {"hidden_size": 128, "num_hidden_layers": 2}, {})},
         "masking": {"rate": 0.2},
         "optimizer": {"lr": 2e-3},
         "schedule": {"steps": 300},
         "run": {"plot": False, "threads": 1, "log_every": 50, "checkpoint_every": 100_000},
         "evaluation": {"sentences": 200},
     }  # fmt: skip
-    texts = sentences([json.loads(line)["text"] for line in lines_of(valid)])[: 3 if job.small else SENTENCES]
+    minutes = {"schedule__steps": 250, "data__batch_tokens": 2048, "evaluation__sentences": 40}
+    minutes["run__precision"] = "float32"
+    texts = sentences([json.loads(line)["text"] for line in lines_of(valid)])[: job.by_size(SENTENCES, 100, 3)]
     for name in laws:
-        result = finished(job, "masking-" + re.sub(r"\W+", "-", name), recipe, LAWS[name])
+        result = finished(job, "masking-" + re.sub(r"\W+", "-", name), recipe, LAWS[name], **minutes)
         told = {
             plain: _pll(job, result.model, texts, untilt)
             for plain, untilt in (("as it is", False), ("untilted", True))
@@ -258,12 +263,12 @@ STANCES = {"entailment": ["true"], "neutral": ["open"], "contradiction": ["false
 
 def instructed(job: Job, name: str, files: dict[str, Path], task: dict[str, Any], changes: dict[str, Any]) -> None:
     """Answers alone are hidden and learned; how many are right before and after, beside chance and the usual."""
-    test = read(files["test"])[: 6 if job.small else 1000]
+    test = read(files["test"])[: job.by_size(1000, 300, 6)]
     told(job, name, "before", job.start, test, task)
     steps = {"data.train": [str(files["train"])], "data.valid": [str(files["valid"])], "model.start": job.start,
              "run.plot": False, "run.threads": 1, "run.checkpoint_every": 100_000, "run.log_every": 50}  # fmt: skip
     recipe = Path(__file__).parent.parent / "recipes" / "instruct.toml"
-    result = finished(job, name, recipe, {**steps, **changes})
+    result = finished(job, name, recipe, {**steps, **changes}, schedule__steps=150)
     told(job, name, "after", result.model, test, task)
 
 
@@ -281,8 +286,20 @@ def told(job: Job, name: str, when: str, model: Any, test: list[dict[str, str]],
 def instruct(job: Job) -> None:
     """Is a sentence right? A longer run than the recipe's."""
     files = {part: job.data / "agreement" / f"{part}.tsv" for part in ("train", "valid", "test")}
+    if job.size == "core":
+        files = {part: demonstrative(file, job.out) for part, file in files.items()}
     changes = {"schedule.steps": 600, "data.batch_tokens": 2048, "evaluation.every": 150}
     instructed(job, "instruct", files, {"template": TASK, "labels": SAID}, changes)
+
+
+def demonstrative(file: Path, folder: Path) -> Path:
+    """The rows with this, that, these or those: agreement within two or three words, for a short run."""
+    head, *rows = lines_of(file)
+    write(
+        folder / file.name,
+        ["\n".join([head, *(row for row in rows if re.search(r"\b(?:this|that|these|those)\b", row))])],
+    )
+    return folder / file.name
 
 
 def instruct_snli(job: Job) -> None:
@@ -315,7 +332,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--device", default="auto")
     parser.add_argument("--start", default="small-en", help="the model to go on from")
-    parser.add_argument("--small", action="store_true", help="two steps of everything")
+    parser.add_argument("--size", choices=["full", "core", "small"], default="full", help="of every job")
     chosen = parser.parse_args()
     if chosen.what == "list":
         print(*JOBS, sep="\n")
@@ -326,7 +343,7 @@ def main() -> None:
     out = chosen.output / chosen.what
     out.mkdir(parents=True, exist_ok=True)
     for seed in chosen.seeds:
-        JOBS[chosen.what](Job(chosen.folder, out, seed, chosen.small, chosen.device, chosen.start))
+        JOBS[chosen.what](Job(chosen.folder, out, seed, chosen.size, chosen.device, chosen.start))
 
 
 if __name__ == "__main__":
