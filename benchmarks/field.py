@@ -10,7 +10,7 @@
     python benchmarks/field.py threshold --data MULTI30K               # passes, and tokens found again, embedded model
 
 `ramp`, `blocks`, `kept`, `causal` and `threshold` read captions of Multi30k; `links` and `times` make their text, and
-with --data they also read paragraphs of a corpus (valid.txt.xz, part-01.txt.xz). A run takes minutes of one core at
+with --data they also read paragraphs of a corpus (valid.txt.xz). A run takes minutes of one core at
 most: it shows that a thing works, not what it is worth at size.
 """
 
@@ -299,7 +299,7 @@ def links(folder: Path, data: Path | None) -> None:
         print(json.dumps({"embedded model, paragraphs": "as it is", **told}), flush=True)
 
 
-def dated(source: Path, target: Path, count: int) -> list[dict[str, Any]]:
+def dated(source: Path, count: int) -> list[dict[str, Any]]:
     """Paragraphs that name one year, with it taken out and beside them: the nearest thing to dated text at hand."""
     import lzma
     import re
@@ -312,7 +312,6 @@ def dated(source: Path, target: Path, count: int) -> list[dict[str, Any]]:
                 rows.append({"text": year.sub("that year", line.strip()), "year": int(named.pop())})
             if len(rows) == count:
                 break
-    target.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return rows
 
 
@@ -335,32 +334,6 @@ def told_by_years(lm: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
     told = {kind: round(float(part.mean()), 3) for kind, part in found.items()}
     error = round(float((apart**2).sum() ** 0.5 / len(gain)), 3)
     return {**told, "gain": round(float(gain.mean()), 3), "se": error, "tokens": len(gain)}
-
-
-def years_of_paragraphs(folder: Path, data: Path) -> None:
-    """The embedded model as it is, and after a short run with years before the text, half of them hidden whole."""
-    import besag
-
-    rows = dated(data / "valid.txt.xz", folder / "dated-valid.jsonl", 200)
-    dated(data / "part-01.txt.xz", folder / "dated.jsonl", 2000)
-    print(json.dumps({"paragraphs": "as it is", **told_by_years(besag.load(progress=False), rows)}), flush=True)
-    for hide in ({}, {"year": 0.5}):
-        name = "dated-hidden" if hide else "dated-as-text"
-        recipe = {
-            "data": {
-                "train": [str(folder / "dated.jsonl")], "valid": [str(folder / "dated-valid.jsonl")],
-                "header": "{year}:", "hide": hide, "unit": "documents", "max_length": 128, "batch_tokens": 512,
-            },
-            "model": {"start": "small-en"},
-            "masking": {"rate": 0.2},
-            "optimizer": {"lr": 2e-4},
-            "schedule": {"steps": 60},
-            "run": {"plot": False, "threads": 1, "checkpoint_every": 10_000, "device": "cpu"},
-            "evaluation": {"sentences": 10},
-        }  # fmt: skip
-        result = besag.train(recipe, output=folder / name, quiet=True)
-        lm = besag.load(result.model, progress=False)
-        print(json.dumps({"paragraphs": name, "steps": result.step, **told_by_years(lm, rows)}), flush=True)
 
 
 def times(folder: Path, data: Path | None) -> None:
@@ -390,7 +363,8 @@ def times(folder: Path, data: Path | None) -> None:
         told |= {"decade_right": float((dated == 0).mean()), "within_one": float((dated <= 1).mean())}
         print(json.dumps({"run": name, **{kind: round(value, 3) for kind, value in told.items()}}), flush=True)
     if data is not None:
-        years_of_paragraphs(folder, data)
+        found = told_by_years(besag.load(progress=False), dated(data / "valid.txt.xz", 200))
+        print(json.dumps({"embedded model, paragraphs": "as it is", **found}), flush=True)
 
 
 def _of_thing(lm: Any, text: str, thing: str, hide_year: bool) -> float:

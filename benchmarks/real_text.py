@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from domains import RECIPE, SETTINGS, SMALL, Job, chunks, lines_of, upto, write
+from field import SMALL as NARROW
 from field import beside
 from heldout import sentences
 from tasks import SAID, TASK, cut_agreement, read
@@ -216,21 +217,22 @@ def masking(job: Job, laws: list[str]) -> None:
     """Hard parts of speech more often (PTW), beside masks that do not look at them: from nothing, the same steps."""
     import besag
 
+    small = Path(besag.__file__).parent / "models" / "small-en"
     train = paragraphs(job, "english.txt.xz", "train", 4_000_000, tags=True)
     valid = paragraphs(job, "general.txt.xz", "valid", 10_000_000, tags=True)
     recipe = {
         "data": {
             "train": [str(train)], "valid": [str(valid)], "unit": "documents", "max_length": 128, "batch_tokens": 8192,
         },
-        "tokenizer": {"path": str(Path(besag.__file__).parent / "models" / "small-en")},
-        "model": {"config": SMALL | job.by_size({}, {"hidden_size": 128, "num_hidden_layers": 2}, {})},
+        "tokenizer": job.by_size({"path": str(small)}, {"size": 2000}, {"path": str(small)}),
+        "model": {"config": job.by_size(SMALL, NARROW, SMALL)},
         "masking": {"rate": 0.2},
-        "optimizer": {"lr": 2e-3},
+        "optimizer": job.by_size({"lr": 2e-3}, {"name": "muon", "lr": 3e-3}, {"lr": 2e-3}),
         "schedule": {"steps": 300},
         "run": {"plot": False, "threads": 1, "log_every": 50, "checkpoint_every": 100_000},
         "evaluation": {"sentences": 200},
     }  # fmt: skip
-    minutes = {"schedule__steps": 250, "data__batch_tokens": 2048, "evaluation__sentences": 40}
+    minutes = {"schedule__steps": 400, "data__batch_tokens": 2048, "evaluation__sentences": 60}
     minutes["run__precision"] = "float32"
     texts = sentences([json.loads(line)["text"] for line in lines_of(valid)])[: job.by_size(SENTENCES, 100, 3)]
     for name in laws:
