@@ -2,10 +2,10 @@
 
     python benchmarks/domains.py prepare FOLDER --data DATA --corpus CORPUS     # cuts what the jobs read, about 10 MB
     python benchmarks/domains.py list
-    python benchmarks/domains.py JOB FOLDER -o OUT [--seeds 0 1] [--small]      # a line of JSON for each run
+    python benchmarks/domains.py JOB FOLDER -o OUT [--seeds 0 1] [--size core]  # a line of JSON for each run
 
-Each job is a process of its own and needs none of the others; a GPU takes them side by side. `--small` runs two steps
-of each on any machine, to see that nothing is in the way. Fields:
+Each job is a process of its own and needs none of the others; a GPU takes them side by side. `--size core` cuts a job
+to minutes of one core, in bfloat16; `--size small` runs two steps of each, to see that nothing is in the way. Fields:
 
     court     spoken English, arguments before a court; whole chunks held out
     german    German captions of Multi30k; its validation captions held out
@@ -44,9 +44,16 @@ class Job(NamedTuple):
     data: Path
     out: Path
     seed: int
-    small: bool
+    size: str  # "full", "core": minutes of a core; "small": two steps
     device: str
     start: str
+
+    @property
+    def small(self) -> bool:
+        return self.size == "small"
+
+    def by_size(self, full: Any, core: Any, small: Any) -> Any:
+        return {"full": full, "core": core, "small": small}[self.size]
 
     def tell(self, **said: Any) -> None:
         line = json.dumps(said, ensure_ascii=False)
@@ -54,9 +61,17 @@ class Job(NamedTuple):
             lines.write(line + "\n")
         print(line, flush=True)
 
-    def sets(self) -> dict[str, Any]:
+    def sets(self, **core: Any) -> dict[str, Any]:
+        """What a size changes; `core`, its settings other than here, with __ for a point."""
+        minutes = {
+            "schedule.steps": 80,
+            "data.batch_tokens": 512,
+            "evaluation.sentences": 20,
+            "run.precision": "bfloat16",
+        }
+        minutes |= {key.replace("__", "."): value for key, value in core.items()}
         few = {"schedule.steps": 2, "data.batch_tokens": 256, "evaluation.sentences": 4}
-        return {"run.seed": self.seed, "run.device": self.device, **(few if self.small else {})}
+        return {"run.seed": self.seed, "run.device": self.device, **self.by_size({}, minutes, few)}
 
 
 # ---- data
@@ -163,7 +178,7 @@ def adapted(job: Job, name: str, field: str, changes: dict[str, Any], chained: i
     if chained:
         lines = lines_of(job.data / f"{field}.valid.txt")
         texts = [line for line in lines if 10 <= len(line) <= 200] or lines
-        texts = texts[: 2 if job.small else chained]
+        texts = texts[: job.by_size(chained, 20, 2)]
         told = {"before": bits(job, job.start, texts), "after": bits(job, str(folder / "model"), texts)}
         job.tell(run=name, seed=job.seed, chain_bits=told)
     return result
@@ -197,19 +212,33 @@ def german_replay(job: Job) -> None:
     adapted(job, "german-replay", "german", {**replay(job, "german"), "schedule.steps": 450}, chained=0)
 
 
-def adapters(job: Job, method: str, rank: int) -> None:
-    """As many weights of either kind, the same batches, two learning rates."""
-    for lr in (1e-3, 3e-3):
-        changes = {"adapt.method": method, "adapt.rank": rank, "adapt.keep": "apart", "optimizer.lr": lr}
-        adapted(job, f"german-{method}-{lr:g}", "german", {**changes, "optimizer.weight_decay": 0.0}, chained=0)
+def adapter(method: str, rank: int, lr: float) -> Callable[[Job], None]:
+    """As many weights of either kind, the same batches; a learning rate each."""
+    changes = {"adapt.method": method, "adapt.rank": rank, "adapt.keep": "apart", "optimizer.lr": lr}
+    changes["optimizer.weight_decay"] = 0.0
+    return lambda job: adapted(job, f"german-{method}-{lr:g}", "german", changes, chained=0)
 
 
-def lora(job: Job) -> None:
-    adapters(job, "lora", 4)
+def bitfit(job: Job) -> None:
+    """Bias terms alone, which are few in the embedded model's family."""
+    changes = {"adapt.method": "bitfit", "optimizer.lr": 3e-3, "optimizer.weight_decay": 0.0}
+    adapted(job, "german-bitfit", "german", changes, chained=0)
 
 
-def bottleneck(job: Job) -> None:
-    adapters(job, "bottleneck", 30)
+def court_task(job: Job) -> None:
+    """UDALM: SNLI's labels beside the masked loss of the court."""
+    adapted(job, "court-task", "court", {"adapt.task": str(job.data / "snli.train.tsv")}, chained=0)
+
+
+def german_extended(job: Job) -> None:
+    """With 2,000 German words more in the vocabulary, each begun as the mean of its pieces."""
+    import besag
+    from besag.training.tokenizer.extending import extended
+
+    folder = job.out / f"tokenizer-{job.seed}"
+    lm = besag.load(job.start, device="cpu", progress=False)
+    extended(lm.vocabulary.tokenizer, lines_of(job.data / "german.train.txt"), 2000).save_pretrained(folder)
+    adapted(job, "german-extended", "german", {"tokenizer.path": str(folder), "model.vocabulary": "extended"})
 
 
 def chinese_bytes(job: Job) -> None:
@@ -250,25 +279,33 @@ def antibody(job: Job) -> None:
 
 
 def file(job: Job, part: str) -> str:
-    """The labelled examples; of a small run the first few."""
+    """The labelled examples; of a shorter run the first of them."""
     whole = job.data / f"snli.{part}.tsv"
-    if not job.small:
+    if job.size == "full":
         return str(whole)
-    write(job.out / whole.name, ["\n".join(lines_of(whole)[:13])])
+    count = job.by_size(None, {"train": 3000, "valid": 400}[part], 12)
+    write(job.out / whole.name, ["\n".join(lines_of(whole)[: count + 1])])
     return str(job.out / whole.name)
 
 
 def heads(job: Job, masked: bool = False) -> None:
     """SNLI: accuracy, and the faithfulness of explanations of what the head says."""
+    import torch
+
     import besag
 
+    torch.set_float32_matmul_precision("high")  # TF32 on a GPU
+
     task = {"train": file(job, "train"), "valid": file(job, "valid"), "max_length": 128}
-    tuning = {"epochs": 1 if job.small else 4, "masked": masked, "batch": 64, "lr": 2e-4}
+    tuning = {"epochs": job.by_size(4, 1, 1), "masked": masked, "batch": job.by_size(64, 16, 64), "lr": 2e-4}
+    tuning["frozen"] = job.by_size(0, 6, 0)  # layers
     recipe = {"task": task, "model": {"start": job.start}, "tuning": tuning}
     seeded = {**recipe, "run": {"seed": job.seed, "device": job.device}}
-    result = besag.train_head(seeded, output=job.out / f"head-{job.seed}")
-    job.tell(run="heads", masked=masked, seed=job.seed, **dict(result.metrics))
-    job.tell(run="faithfulness", masked=masked, seed=job.seed, **faithfulness(job, result.model))
+    folder = job.out / f"head-{job.seed}"
+    if not folder.exists():
+        result = besag.train_head(seeded, output=folder, tell=lambda line: print(line, flush=True))
+        job.tell(run="heads", masked=masked, seed=job.seed, **dict(result.metrics))
+    faithfulness(job, folder, masked)
 
 
 def heads_masked(job: Job) -> None:
@@ -276,8 +313,8 @@ def heads_masked(job: Job) -> None:
     heads(job, masked=True)
 
 
-def faithfulness(job: Job, folder: Path) -> dict[str, Any]:
-    """Of explanations of a head's labels of held-out texts: means with standard errors, a method each."""
+def faithfulness(job: Job, folder: Path, masked: bool) -> None:
+    """Of explanations of a head's labels of held-out texts: means with standard errors, a method each; as it goes."""
     import numpy as np
 
     import besag
@@ -286,16 +323,26 @@ def faithfulness(job: Job, folder: Path) -> dict[str, Any]:
     lm = besag.load(job.start, device=device, progress=False)
     head = besag.load_head(folder, device=device)
     asked = [line.split("\t")[0] for line in lines_of(Path(file(job, "valid")))[1:]]
-    asked = asked[:: max(1, len(asked) // (2 if job.small else 40))]
-    told: dict[str, Any] = {"texts": len(asked)}
-    for method in ("mask", "delete"):
-        explained = [lm.explain(one, classifier=head, method=method, curve=True, orders=10) for one in asked]
-        values = np.array([one.curve.relative for one in explained])
-        told[f"{method}, unknown"] = int(np.isnan(values).sum())  # hiding everything lowers nothing
-        areas, values = np.array([one.curve.area for one in explained]), values[~np.isnan(values)]
-        for name, found in ((method, values), (f"{method}, area", areas)):
-            told[name] = [round(float(one), 4) for one in (found.mean(), found.std(ddof=1) / len(found) ** 0.5)]
-    return told
+    asked = asked[:: max(1, len(asked) // job.by_size(60, 24, 4))]
+    for method in job.by_size(("mask", "delete"), ("mask",), ("mask", "delete")):
+        curves = []
+        for one in asked:
+            explained = lm.explain(one, classifier=head, method=method, curve=True, orders=job.by_size(10, 5, 10))
+            curves.append(explained.curve)
+            if len(curves) % 12 and len(curves) < len(asked):
+                continue
+            areas = np.array([curve.area for curve in curves])
+            best = np.array([np.trapezoid(curve.random - curve.probs[-1], curve.shares) for curve in curves])
+            about = {"masked": masked, "seed": job.seed, "method": method, "texts": len(curves)}
+            # of all texts together, as published: of one text the best area may be next to nothing
+            told = {"relative": ratio(areas, best), "area": ratio(areas, 0 * areas + 1), "fall": int((best > 0).sum())}
+            job.tell(run="faithfulness", **about, **told, areas=areas.round(4).tolist(), best=best.round(4).tolist())
+
+
+def ratio(some: Any, of: Any) -> list[float]:
+    """Σ some / Σ of, and its standard error over texts."""
+    whole = some.sum() / of.sum()
+    return [round(float(one), 4) for one in (whole, ((some - whole * of) ** 2).sum() ** 0.5 / abs(of.sum()))]
 
 
 def paratope(job: Job) -> None:
@@ -342,37 +389,47 @@ def subtokens(job: Job) -> None:
         scratch(job, f"subtokens-{width}", {"model.subtokens": width})
 
 
-def scaling(job: Job) -> None:
-    """Held-out loss over weights: four widths, the same steps of the same text, one learning rate."""
+def scaling(job: Job, scaled: bool = False) -> None:
+    """Held-out loss over weights: four widths, the same steps of the same text, one learning rate, or one a width."""
     import besag
 
-    sizes = {"model.config.hidden_size:model.config.intermediate_size": [[w, 2 * w] for w in (64, 128, 256, 384)]}
+    keys = "model.config.hidden_size:model.config.intermediate_size:optimizer.lr"
+    widths = job.by_size((64, 128, 256, 384), (32, 64, 128, 192), (64, 128, 256))
+    sizes = {keys: [[w, 2 * w, 0.256 / w if scaled else 2e-3] for w in widths]}
     text = {"train": [str(job.data / "court.train.txt.xz")], "valid": [str(job.data / "court.valid.txt")]}
-    few = job.sets()
+    few = job.sets(schedule__steps=200, data__batch_tokens=1024, evaluation__sentences=40)
     recipe = {
         "data": {
-            **text, "unit": "sentences", "max_length": 128, "batch_tokens": 256 if job.small else 8192,
+            **text, "unit": "sentences", "max_length": 128, "batch_tokens": few.get("data.batch_tokens", 8192),
             "cache": str(job.out / "cache"),
         },
         "tokenizer": {"path": str(Path(besag.__file__).parent / "models" / "small-en")},
         "model": {"config": SMALL},
-        "optimizer": {"lr": 2e-3},
         "schedule": {"steps": few.get("schedule.steps", 400)},
         "run": {"plot": False, "log_every": 100, "checkpoint_every": 100_000, "device": job.device},
         "evaluation": {"sentences": few.get("evaluation.sentences", ASKED)},
     }  # fmt: skip
+    name = "scaling-scaled" if scaled else "scaling"
     found = besag.sweep(
-        [recipe], {**sizes, "run.seed": [0, 1]}, output=job.out / "scaling", jobs=1 if job.small else 8, quiet=True
+        [recipe], {**sizes, "run.seed": [0, 1]}, output=job.out / name, jobs=job.by_size(4, 1, 1), quiet=True
     )
-    job.tell(run="scaling", rows=found.means)
-    job.tell(run="scaling", curve=found.curve("parameters", "heldout_loss").words)
+    job.tell(run=name, rows=found.means)
+    job.tell(run=name, curve=found.curve("parameters", "heldout_loss").words)
+
+
+def scaling_scaled(job: Job) -> None:
+    """The learning rate falls as 1 / width."""
+    scaling(job, scaled=True)
 
 
 JOBS: dict[str, Callable[[Job], None]] = {
     "court": court, "german": german, "german-replay": german_replay, "chinese": chinese,
-    "chinese-replay": chinese_replay, "chinese-bytes": chinese_bytes, "antibody": antibody, "lora": lora,
-    "bottleneck": bottleneck, "heads": heads, "heads-masked": heads_masked, "paratope": paratope,
-    "subtokens": subtokens, "scaling": scaling,
+    "chinese-replay": chinese_replay, "chinese-bytes": chinese_bytes, "antibody": antibody,
+    "lora": adapter("lora", 4, 1e-3), "lora-3e-3": adapter("lora", 4, 3e-3),
+    "bottleneck": adapter("bottleneck", 30, 1e-3), "bottleneck-3e-3": adapter("bottleneck", 30, 3e-3),
+    "bitfit": bitfit, "court-task": court_task, "german-extended": german_extended,
+    "heads": heads, "heads-masked": heads_masked, "paratope": paratope, "subtokens": subtokens,
+    "scaling": scaling, "scaling-scaled": scaling_scaled,
 }  # fmt: skip
 
 
@@ -386,7 +443,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--device", default="auto")
     parser.add_argument("--start", default="small-en", help="the model to go on from")
-    parser.add_argument("--small", action="store_true", help="two steps of everything")
+    parser.add_argument("--size", choices=["full", "core", "small"], default="full", help="of every job")
     chosen = parser.parse_args()
     if chosen.what == "list":
         print(*JOBS, sep="\n")
@@ -397,7 +454,7 @@ def main() -> None:
     out = chosen.output / chosen.what
     out.mkdir(parents=True, exist_ok=True)
     for seed in chosen.seeds:
-        JOBS[chosen.what](Job(chosen.folder, out, seed, chosen.small, chosen.device, chosen.start))
+        JOBS[chosen.what](Job(chosen.folder, out, seed, chosen.size, chosen.device, chosen.start))
 
 
 if __name__ == "__main__":

@@ -3,13 +3,15 @@
     python benchmarks/field.py ramp runs/field --data MULTI30K         # Cramming's steps that grow, and full ones
     python benchmarks/field.py blocks runs/field --data MULTI30K       # block diffusion by the size of a block
     python benchmarks/field.py kept runs/field --data MULTI30K         # … and tokens a second, blocks kept and run anew
+    python benchmarks/field.py causal runs/field --data MULTI30K       # masks after a left-to-right model
     python benchmarks/field.py links runs/field [--data CORPUS]        # news beside news of the year, or of any
-    python benchmarks/field.py times runs/field                        # years hidden as text is, or more often
+    python benchmarks/field.py times runs/field [--data CORPUS]        # years hidden as text is, or more often
     python benchmarks/field.py speculative                             # passes one after the other, embedded model
+    python benchmarks/field.py threshold --data MULTI30K               # passes, and tokens found again, embedded model
 
-`ramp`, `blocks` and `kept` read captions of Multi30k; `links` and `times` make their text, and with --data the first
-also reads paragraphs of a corpus (valid.txt.xz). A run takes minutes of one core at most: it shows that a thing works,
-not what it is worth at size.
+`ramp`, `blocks`, `kept`, `causal` and `threshold` read captions of Multi30k; `links` and `times` make their text, and
+with --data they also read paragraphs of a corpus (valid.txt.xz). A run takes minutes of one core at
+most: it shows that a thing works, not what it is worth at size.
 """
 
 from __future__ import annotations
@@ -133,6 +135,54 @@ def told_of_kept(about: dict[str, Any], lm: Any, tokens: int, chains: int) -> No
     print(json.dumps(told), flush=True)
 
 
+# ---- left to right first
+
+CAUSAL_STEPS, MASKED_STEPS = 400, 200
+
+
+def left_to_right(folder: Path, texts: list[str]) -> Path:
+    """A small Llama that learned the next token of captions, as transformers saves it."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    import besag
+
+    torch.manual_seed(0)
+    tokenizer = besag.train_tokenizer(texts, size=2000)
+    special = {"pad_token_id": tokenizer.pad_token_id, "bos_token_id": None, "eos_token_id": None}
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), max_position_embeddings=64, **SMALL, **special))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
+    falling = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.01, CAUSAL_STEPS)
+    for step in range(CAUSAL_STEPS):
+        some = [texts[(step * 64 + row) % len(texts)] for row in range(64)]  # about 1,024 tokens
+        batch = tokenizer(some, return_tensors="pt", padding=True, truncation=True, max_length=64)
+        labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)
+        loss = model(batch["input_ids"], attention_mask=batch["attention_mask"], labels=labels).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        falling.step()
+    print(
+        json.dumps({"run": "left to right", "steps": CAUSAL_STEPS, "loss": round(float(loss.detach()), 3)}), flush=True
+    )
+    model.save_pretrained(folder / "llama")
+    tokenizer.save_pretrained(folder / "llama")
+    return folder / "llama"
+
+
+def causal(folder: Path, data: Path) -> None:
+    """Masks for 200 steps after 400 from left to right; beside 200 and 600 of masks alone, the same layers."""
+    files = str(data / "train.en"), str(data / "val.en")
+    start = str(left_to_right(folder, (data / "train.en").read_text("utf-8").splitlines()))
+    new = {"model.family": "eurobert", "tokenizer.path": start}
+    runs = {"causal-first": ({"model.start": start}, MASKED_STEPS), "masks": (new, MASKED_STEPS),
+            "masks-as-long": (new, CAUSAL_STEPS + MASKED_STEPS)}  # fmt: skip
+    for name, (changes, steps) in runs.items():
+        if name == "causal-first":
+            changes = {**changes, "model.config": {}, "tokenizer.path": start}
+        trained(*files, folder / name, changes, {"steps": steps})
+
+
 # ---- documents that belong together, and fields that are text
 
 
@@ -170,11 +220,11 @@ def losses(model: Any, words: Any, inputs: Any, ids: Any, row: Any, asked: Any) 
     found = []
     for low in range(0, int(row[-1]) + 1, 25):
         part = (row >= low) & (row < low + 25)
-        layout = Layout.of_lengths(torch.from_numpy(np.bincount(row[part] - low)))
+        layout = Layout.of_lengths(torch.from_numpy(np.bincount(row[part] - low)).to(model.device))
         with torch.no_grad():
-            at = torch.from_numpy(np.flatnonzero(asked[part]))
-            states = encoder.states(torch.from_numpy(inputs[part]), layout)[at]
-            found.append(encoder.losses(states, torch.from_numpy(ids[part])[at]).numpy())
+            at = torch.from_numpy(np.flatnonzero(asked[part])).to(model.device)
+            states = encoder.states(torch.from_numpy(inputs[part]).to(model.device), layout)[at]
+            found.append(encoder.losses(states, torch.from_numpy(ids[part]).to(model.device)[at]).cpu().numpy())
     return np.concatenate(found)
 
 
@@ -203,8 +253,10 @@ def beside(lm: Any, valid: Path, folder: Path, passages: int, **said: Any) -> di
             sides = (hidden.inputs, made.ids, made.row, hidden.asked)
             found[name] = losses(lm.model, words, *(side[kept] for side in sides))
     gain = found["random"] - found["linked"]  # of the same tokens
+    mean = float(gain.mean())
+    apart = np.bincount(made.row[hidden.asked], gain - mean)  # of passages, whose tokens are not independent
     told = {name: round(float(part.mean()), 3) for name, part in found.items()}
-    told |= {"gain": round(float(gain.mean()), 3), "se": round(float(gain.std() / len(gain) ** 0.5), 3)}
+    told |= {"gain": round(mean, 3), "se": round(float((apart**2).sum() ** 0.5 / len(gain)), 3)}
     return {**told, "tokens": len(gain)}
 
 
@@ -247,7 +299,44 @@ def links(folder: Path, data: Path | None) -> None:
         print(json.dumps({"embedded model, paragraphs": "as it is", **told}), flush=True)
 
 
-def times(folder: Path) -> None:
+def dated(source: Path, count: int) -> list[dict[str, Any]]:
+    """Paragraphs that name one year, with it taken out and beside them: the nearest thing to dated text at hand."""
+    import lzma
+    import re
+
+    year, rows = re.compile(r"\b(?:1[6-9]\d\d|20[01]\d)\b"), []
+    with lzma.open(source, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            named = set(year.findall(line))
+            if len(named) == 1 and 30 <= len(line.split()) <= 80:
+                rows.append({"text": year.sub("that year", line.strip()), "year": int(named.pop())})
+            if len(rows) == count:
+                break
+    return rows
+
+
+def told_by_years(lm: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Masked loss of the same hidden tokens of texts: their year before them, another row's, or masks in its place."""
+    import numpy as np
+
+    words, found = lm.vocabulary, {}
+    for kind in ("right", "wrong", "hidden"):
+        years = [rows[number - (kind == "wrong")]["year"] for number in range(len(rows))]
+        encoded = words.encode([f"{year}: {row['text']}" for year, row in zip(years, rows, strict=True)])
+        row = np.repeat(np.arange(len(rows)), [len(one.ids) for one in encoded])
+        ids, special = (np.concatenate([getattr(one, name) for one in encoded]) for name in ("ids", "special"))
+        end = np.concatenate([one.offsets[:, 1] for one in encoded])
+        asked = ~special & (end > 5) & (np.random.default_rng(0).random(len(ids)) < 0.15)
+        hidden = asked | ((kind == "hidden") & (end <= 4) & ~special)
+        found[kind] = losses(lm.model, words, np.where(hidden, words.mask_id, ids), ids, row, asked)
+    gain = found["wrong"] - found["right"]
+    apart = np.bincount(row[asked], gain - gain.mean())
+    told = {kind: round(float(part.mean()), 3) for kind, part in found.items()}
+    error = round(float((apart**2).sum() ** 0.5 / len(gain)), 3)
+    return {**told, "gain": round(float(gain.mean()), 3), "se": error, "tokens": len(gain)}
+
+
+def times(folder: Path, data: Path | None) -> None:
     """Years hidden at the rate of the text, 0.3, or each whole with chance 0.5 (time masking)."""
     import numpy as np
 
@@ -273,6 +362,9 @@ def times(folder: Path) -> None:
         dated = np.array([_decades_off(lm, row["year"], row["text"]) for row in rows])  # what the text says of the year
         told |= {"decade_right": float((dated == 0).mean()), "within_one": float((dated <= 1).mean())}
         print(json.dumps({"run": name, **{kind: round(value, 3) for kind, value in told.items()}}), flush=True)
+    if data is not None:
+        found = told_by_years(besag.load(progress=False), dated(data / "valid.txt.xz", 200))
+        print(json.dumps({"embedded model, paragraphs": "as it is", **found}), flush=True)
 
 
 def _of_thing(lm: Any, text: str, thing: str, hide_year: bool) -> float:
@@ -324,22 +416,69 @@ def speculative() -> None:
             print(json.dumps({"places": places, "temperature": temperature, **told}), flush=True)
 
 
+def threshold(data: Path) -> None:
+    """Half of the words of one token of held-out captions hidden: passes, and how many of them are found again."""
+    import numpy as np
+
+    import besag
+
+    lm = besag.load(progress=False)
+    asked = [found for line in (data / "val.en").read_text("utf-8").splitlines()[:80] if (found := _gapped(lm, line))]
+    ways = [("ordered", {"order": "confidence"}), *(("threshold", {"least": least}) for least in (0.9, 0.5, 0.2, 0.0)),
+            *(("g_ipd", {"groups": groups}) for groups in (4, 2))]  # fmt: skip
+    for kernel, options in ways:
+        passes, right, size = [], [], []
+        for text, ids, hidden in asked:
+            drawn = lm.sample(text, kernel, chains=1, seed=0, pick="argmax", **options)
+            passes.append(float(drawn.passes.mean()))
+            right.append(int((drawn.ids[0][hidden] == ids[hidden]).sum()))
+            size.append(int(hidden.sum()))
+        share, places = sum(right) / sum(size), np.array(size)
+        error = float((((np.array(right) - share * places) ** 2).sum()) ** 0.5 / places.sum())  # over captions
+        told = {"passes": round(float(np.mean(passes)), 2), "found": round(share, 4), "error": round(error, 4)}
+        print(json.dumps({"kernel": kernel, **options, "texts": len(asked), "hidden": sum(size), **told}), flush=True)
+
+
+def _gapped(lm: Any, line: str) -> tuple[str, Any, Any] | None:
+    """A caption with every second of its words of one token hidden, its tokens (L,), and which are asked (L,)."""
+    import numpy as np
+
+    words = lm.vocabulary
+    [encoded] = words.encode([line])
+    alone = [place for place, word in enumerate(encoded.words) if word >= 0 and (encoded.words == word).sum() == 1]
+    chosen = [place for place in alone if line[encoded.offsets[place][0]].isalpha()][::2]
+    hidden = np.isin(np.arange(len(encoded.ids)), chosen)
+    text = line
+    for place in np.flatnonzero(hidden)[::-1].tolist():
+        start, end = encoded.offsets[place].tolist()
+        text = text[:start] + words.tokenizer.mask_token + text[end:]
+    [masked] = words.encode([text])
+    same = len(masked.ids) == len(encoded.ids) and ((masked.ids == words.mask_id) == hidden).all()
+    return (text, encoded.ids, hidden) if same and hidden.sum() >= 3 else None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["ramp", "blocks", "kept", "links", "times", "speculative"])
+    parser.add_argument(
+        "what", choices=["ramp", "blocks", "kept", "causal", "links", "times", "speculative", "threshold"]
+    )
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--data", type=Path)
     chosen = parser.parse_args()
     if chosen.what == "speculative":
         speculative()
         return
+    if chosen.what == "threshold":
+        threshold(chosen.data)
+        return
     chosen.folder.mkdir(parents=True, exist_ok=True)
-    if chosen.what in ("ramp", "blocks", "kept") and chosen.data is None:
+    if chosen.what in ("ramp", "blocks", "kept", "causal") and chosen.data is None:
         parser.error(f"{chosen.what} needs --data, a folder with train.en and val.en")
     if chosen.what == "times":
-        times(chosen.folder)
+        times(chosen.folder, chosen.data)
     else:
-        {"ramp": ramp, "blocks": blocks, "kept": kept, "links": links}[chosen.what](chosen.folder, chosen.data)
+        jobs = {"ramp": ramp, "blocks": blocks, "kept": kept, "causal": causal, "links": links}
+        jobs[chosen.what](chosen.folder, chosen.data)
 
 
 if __name__ == "__main__":

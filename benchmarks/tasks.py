@@ -56,12 +56,12 @@ def told(found: besag.Answers, **about: Any) -> None:
     print(json.dumps({**about, "rows": len(found), **figures}, ensure_ascii=False), flush=True)
 
 
-def cut_agreement(data: Path, work: Path) -> None:
+def cut_agreement(data: Path, work: Path, train: int = PARTS["train"]) -> None:
     parts: dict[str, list[dict[str, str]]] = {part: [] for part in PARTS}
     for file in sorted(data.glob("*agreement*.jsonl")):
         pairs = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
         random.Random(0).shuffle(pairs)
-        for part, count in PARTS.items():
+        for part, count in {**PARTS, "train": train}.items():
             own, pairs = pairs[:count], pairs[count:]
             parts[part] += [{"sentence": one[f"sentence_{label}"], "label": label} for one in own for label in SAID]
     for part, rows in parts.items():
