@@ -1,6 +1,7 @@
 """Small real runs of what papers say: figures in docs/training/ and docs/generation/.
 
     python benchmarks/field.py ramp runs/field --data MULTI30K         # Cramming's steps that grow, and full ones
+    python benchmarks/field.py densest runs/field --data MULTI30K      # German captions left out by their tokens
     python benchmarks/field.py blocks runs/field --data MULTI30K       # block diffusion by the size of a block
     python benchmarks/field.py kept runs/field --data MULTI30K         # … and tokens a second, blocks kept and run anew
     python benchmarks/field.py causal runs/field --data MULTI30K       # masks after a left-to-right model
@@ -8,10 +9,11 @@
     python benchmarks/field.py times runs/field [--data CORPUS]        # years hidden as text is, or more often
     python benchmarks/field.py speculative                             # passes one after the other, embedded model
     python benchmarks/field.py threshold --data MULTI30K               # passes, and tokens found again, embedded model
+    python benchmarks/field.py windows                                 # long text, place by place or by times
 
-`ramp`, `blocks`, `kept`, `causal` and `threshold` read captions of Multi30k; `links` and `times` make their text, and
-with --data they also read paragraphs of a corpus (valid.txt.xz). A run takes minutes of one core at
-most: it shows that a thing works, not what it is worth at size.
+`ramp`, `densest`, `blocks`, `kept`, `causal` and `threshold` read captions of Multi30k; `links` and `times` make their
+text, and with --data they also read paragraphs of a corpus (valid.txt.xz). A run takes minutes of one core at most: it
+shows that a thing works, not what it is worth at size.
 """
 
 from __future__ import annotations
@@ -55,6 +57,21 @@ def ramp(folder: Path, data: Path) -> None:
         trained(
             str(data / "train.en"), str(data / "val.en"), folder / f"ramp-{share:g}", {"run.accumulate": 8}, schedule
         )
+
+
+def densest(folder: Path, data: Path) -> None:
+    """English captions with as many German ones among them, by an English tokenizer: all, and those that compress."""
+    import besag
+
+    mixed = folder / "mixed.txt"
+    both = zip(*((data / f"train.{side}").read_text("utf-8").splitlines() for side in ("en", "de")), strict=True)
+    mixed.write_text("\n".join(line for pair in both for line in pair) + "\n", "utf-8")
+    words = {"tokenizer.path": str(Path(besag.__file__).parent / "models" / "small-en")}
+    for most in (None, 0.3):
+        changes = words if most is None else {**words, "data.densest": most}
+        result = trained(str(mixed), str(data / "val.en"), folder / f"densest-{most}", changes, {"steps": 300})
+        card = (result.model / "README.md").read_text("utf-8")
+        print(*(line for line in card.splitlines() if "tokens in all" in line or "left out" in line), flush=True)
 
 
 BLOCKS = (1, 4, 16, 64)  # tokens of a block; the last one holds every caption
@@ -439,6 +456,23 @@ def threshold(data: Path) -> None:
         print(json.dumps({"kernel": kernel, **options, "texts": len(asked), "hidden": sum(size), **told}), flush=True)
 
 
+def windows() -> None:
+    """48 tokens through windows of 24 by the embedded model: passes, seconds, and what it thinks of what it wrote."""
+    import numpy as np
+
+    import besag
+
+    lm = besag.load(progress=False)
+    for grid in (None, 16, 8, 4, 2):
+        begun = time.monotonic()
+        drawn = lm.sample(length=48, kernel="semi_ar", window=24, stride=12, grid=grid, chains=16, seed=0)
+        seconds = time.monotonic() - begun
+        nats = np.array([-one.total / len(one.tokens) for one in lm.score(drawn.texts, "pll")])
+        told = {"passes": round(float(drawn.passes.mean()), 1), "seconds": round(seconds, 1)}
+        told |= {"nats": round(float(nats.mean()), 3), "error": round(float(nats.std(ddof=1) / len(nats) ** 0.5), 3)}
+        print(json.dumps({"grid": grid, **told}), flush=True)
+
+
 def _gapped(lm: Any, line: str) -> tuple[str, Any, Any] | None:
     """A caption with every second of its words of one token hidden, its tokens (L,), and which are asked (L,)."""
     import numpy as np
@@ -459,25 +493,24 @@ def _gapped(lm: Any, line: str) -> tuple[str, Any, Any] | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "what", choices=["ramp", "blocks", "kept", "causal", "links", "times", "speculative", "threshold"]
-    )
+    about = ["ramp", "densest", "blocks", "kept", "causal", "links", "times", "speculative", "threshold", "windows"]
+    parser.add_argument("what", choices=about)
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--data", type=Path)
     chosen = parser.parse_args()
-    if chosen.what == "speculative":
-        speculative()
+    if chosen.what in ("speculative", "windows"):
+        {"speculative": speculative, "windows": windows}[chosen.what]()
         return
     if chosen.what == "threshold":
         threshold(chosen.data)
         return
     chosen.folder.mkdir(parents=True, exist_ok=True)
-    if chosen.what in ("ramp", "blocks", "kept", "causal") and chosen.data is None:
+    if chosen.what in ("ramp", "densest", "blocks", "kept", "causal") and chosen.data is None:
         parser.error(f"{chosen.what} needs --data, a folder with train.en and val.en")
     if chosen.what == "times":
         times(chosen.folder, chosen.data)
     else:
-        jobs = {"ramp": ramp, "blocks": blocks, "kept": kept, "causal": causal, "links": links}
+        jobs = {"ramp": ramp, "densest": densest, "blocks": blocks, "kept": kept, "causal": causal, "links": links}
         jobs[chosen.what](chosen.folder, chosen.data)
 
 
