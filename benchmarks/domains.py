@@ -433,11 +433,14 @@ JOBS: dict[str, Callable[[Job], None]] = {
 }  # fmt: skip
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["prepare", "list", *JOBS])
-    parser.add_argument("folder", nargs="?", type=Path)
-    parser.add_argument("-o", "--output", type=Path, default=Path("runs/domains"))
+def carry_out(
+    about: str | None, jobs: dict[str, Callable[[Job], None]], cut: Callable[[Path, Path, Path], None], output: str
+) -> None:
+    """The command line of a file of jobs: `cut` makes what they read, into a folder, of data and a corpus."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["prepare", "list", *jobs])
+    parser.add_argument("folder", nargs="?", type=Path, help="of what the jobs read")
+    parser.add_argument("-o", "--output", type=Path, default=Path(output))
     parser.add_argument("--data", type=Path)
     parser.add_argument("--corpus", type=Path)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
@@ -446,16 +449,18 @@ def main() -> None:
     parser.add_argument("--size", choices=["full", "core", "small"], default="full", help="of every job")
     chosen = parser.parse_args()
     if chosen.what == "list":
-        print(*JOBS, sep="\n")
+        print(*jobs, sep="\n")
         return
+    if chosen.folder is None or (chosen.what == "prepare" and None in (chosen.data, chosen.corpus)):
+        parser.error(f"{chosen.what} needs a folder{', --data and --corpus' if chosen.what == 'prepare' else ''}")
     if chosen.what == "prepare":
-        prepare(chosen.folder, chosen.data, chosen.corpus)
+        cut(chosen.folder, chosen.data, chosen.corpus)
         return
     out = chosen.output / chosen.what
     out.mkdir(parents=True, exist_ok=True)
     for seed in chosen.seeds:
-        JOBS[chosen.what](Job(chosen.folder, out, seed, chosen.size, chosen.device, chosen.start))
+        jobs[chosen.what](Job(chosen.folder, out, seed, chosen.size, chosen.device, chosen.start))
 
 
 if __name__ == "__main__":
-    main()
+    carry_out(__doc__, JOBS, prepare, "runs/domains")

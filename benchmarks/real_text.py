@@ -11,7 +11,6 @@ at hand. Tasks are BLiMP's agreement, as in tasks.py, and SNLI.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import time
@@ -20,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from domains import RECIPE, SETTINGS, SMALL, Job, chunks, lines_of, upto, write
+from domains import RECIPE, SETTINGS, SMALL, Job, carry_out, chunks, lines_of, upto, write
 from field import SMALL as NARROW
 from field import beside
 from heldout import sentences
@@ -324,29 +323,5 @@ JOBS: dict[str, Callable[[Job], None]] = {
 }  # fmt: skip
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["prepare", "list", *JOBS])
-    parser.add_argument("folder", nargs="?", type=Path)
-    parser.add_argument("-o", "--output", type=Path, default=Path("runs/real-text"))
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--corpus", type=Path)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--start", default="small-en", help="the model to go on from")
-    parser.add_argument("--size", choices=["full", "core", "small"], default="full", help="of every job")
-    chosen = parser.parse_args()
-    if chosen.what == "list":
-        print(*JOBS, sep="\n")
-        return
-    if chosen.what == "prepare":
-        prepare(chosen.folder, chosen.data, chosen.corpus)
-        return
-    out = chosen.output / chosen.what
-    out.mkdir(parents=True, exist_ok=True)
-    for seed in chosen.seeds:
-        JOBS[chosen.what](Job(chosen.folder, out, seed, chosen.size, chosen.device, chosen.start))
-
-
 if __name__ == "__main__":
-    main()
+    carry_out(__doc__, JOBS, prepare, "runs/real-text")

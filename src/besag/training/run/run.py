@@ -1,7 +1,7 @@
 """A recipe, carried out: data, network, loop, checkpoints, logs, and a Hugging Face folder at the end.
 
-The output folder holds recipe.toml, log.jsonl, curves.png, checkpoints/, cache/ and, when the run is over, model/, or
-adapter/ where an adapter is kept apart.
+The output folder holds recipe.toml, log.jsonl, curves.png, checkpoints/, cache/, models/ where some are kept on the way
+and, when the run is over, model/, or adapter/ where an adapter is kept apart.
 Knows the order of things and the files; everything that computes is elsewhere.
 """
 
