@@ -110,6 +110,14 @@ def test_layers_that_are_compiled_for_other_shapes_take_nothing_either() -> None
     assert 58.5 <= end <= 60.0
 
 
+@pytest.mark.parametrize("late", [17, 40, 63])
+def test_nor_does_what_is_compiled_late(late: int) -> None:
+    progress = Progress(Recipe(schedule=Schedule(minutes=1.0, warmup=0.5)))
+    factors, _ = by_clock(progress, [10.0, *[0.1] * (late - 1), 20.0, *[0.1] * 10])
+    assert progress.lost == pytest.approx(10.0 + 19.9)
+    assert factors[late + 1] == pytest.approx((0.1 * late + 0.05) / (0.5 * (60.0 - progress.lost)))
+
+
 @given(st.lists(st.floats(0.1, 30.0), min_size=3, max_size=80))
 def test_whatever_steps_take_a_factor_is_a_share(lengths: list[float]) -> None:
     progress = Progress(Recipe(schedule=Schedule(minutes=1.0, warmup=0.3)))

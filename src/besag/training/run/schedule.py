@@ -28,6 +28,7 @@ from besag.training.recipe import Recipe, Schedule
 from besag.training.recipe import checks as recipe_checks
 
 RECENT = 16  # steps whose lengths tell how long the next one will take
+EARLY = 64  # first steps, among which layers may be compiled again, for shapes that were not seen before
 LONG = 4.0  # times the usual: among the first steps, one that was compiled
 SETTLING = 4  # first steps of a sitting in which layers may be compiled
 
@@ -114,7 +115,7 @@ class Progress:
         self._first.append(length)
         usual = min(self._first)
         self.lost = self._first[0] + sum(one - usual for one in self._first[1:] if one > LONG * usual)
-        if len(self._first) == RECENT:
+        if len(self._first) == EARLY:
             self._first = None
 
     def end(self) -> None:
