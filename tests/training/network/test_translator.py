@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 from tests import networks
 from tests.training.objectives import beside
+from torch._dynamo.testing import CompileCounter
 
 from besag.conditionals.length_head import LengthHead
+from besag.conditionals.split import compile_layers
 from besag.errors import BesagError
+from besag.training.network import translator
+from besag.training.network.batch import Layout, Source
 
 FAMILIES = pytest.mark.parametrize("family", networks.DECODER_FAMILIES)
 
@@ -45,6 +50,21 @@ def test_sources_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     network.states(batch.inputs, batch.layout)
     network.states(batch.inputs, batch.layout)
     assert len(times) == 3
+
+
+def test_layers_are_compiled_once_though_a_source_is_as_long_as_its_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    counter = CompileCounter()
+    monkeypatch.setattr("torch.fx.experimental._config.use_duck_shape", True)  # as it is at first, and afterwards again
+    monkeypatch.setattr(translator, "compile_layers", partial(compile_layers, backend=counter))
+    network = beside.translator()
+    network.compile_layers()
+    batch, frames = beside.batch(), []
+    for length in (batch.layout.longest, 4, 6):
+        source = Source(torch.full((3 * length,), 6), Layout.of_lengths(torch.tensor([length] * 3)))
+        network.states(batch.inputs, batch.layout._replace(source=source))
+        frames.append(counter.frame_count)
+    assert frames == [frames[0]] * 3
+    assert frames[0] > 0
 
 
 def test_lengths_are_learnt_on_from_where_a_network_is(tmp_path: Path) -> None:

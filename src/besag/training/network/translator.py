@@ -98,6 +98,9 @@ class Translator(Encoder):
             self._once = outer
 
     def compile_layers(self) -> None:
+        from torch.fx.experimental import _config  # slow to import, and needed by nobody else
+
+        _config.use_duck_shape = False  # sources and targets of a first batch that are equally long are so by chance
         for part in (self.core.encoder, self.core.decoder):
             compile_layers(part, dynamic=True)
         self._compile_loss()
