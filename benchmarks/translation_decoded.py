@@ -207,10 +207,10 @@ def speed(study: Any) -> None:
     beams = [(name, {"beam": beam}) for name in left_to_right for beam in (1, 5)]
     refined = [(best, {"passes": passes}) for passes in PASSES]
     _timings(study, "speed", [*beams, *refined])
+    _timings(study, "speed", [(name, {**options, **several}) for name, options in refined])
     if study.options.device.startswith("cuda"):  # what recording gains
         with patch.object(Replay, "worth", lambda *_: False), patch.object(CausalDecoder, "rereads", lambda *_: False):
             _timings(study, "launched", beams, together=False)
-    _timings(study, "speed", [(name, {**options, **several}) for name, options in refined])
 
 
 def _timings(study: Any, called: str, runs: list[tuple[str, dict[str, Any]]], together: bool = True) -> None:

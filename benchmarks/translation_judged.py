@@ -215,7 +215,7 @@ def draw_passes(axis: Any, told: dict[str, Any]) -> None:
     height = next(row["bleu"] for row in told["rows"] if row["name"] == told["baseline"])
     axis.axhline(height, color="grey", ls="--", lw=1, label=f"{told['baseline']}")
     axis.set(xlabel="passes a target", ylabel="BLEU", title="quality by passes", xticks=PASSES)
-    axis.legend(fontsize=6)
+    axis.legend(fontsize=6, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.16))
 
 
 def draw_speed(axis: Any, told: dict[str, Any], device: str) -> None:
