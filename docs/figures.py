@@ -60,7 +60,7 @@ def pair(lm: besag.LanguageModel) -> None:
         right.barh(place, gain, color=PURPLE if good.normalised else BLUE, alpha=0.8)
         right.text(gain + 0.2, place, f"{gain:.1f}", va="center")
     right.set_yticks(range(len(methods)), methods)
-    right.set(title="how far apart are the two? (bits)", xlim=(0, 16.5), ylim=(7.4, -0.6))
+    right.set(title="how far apart are the two? (bits)", xlim=(0, 21), ylim=(7.4, -0.6))
     handles = [plt.Rectangle((0, 0), 1, 1, color=colour, alpha=0.8) for colour in (PURPLE, BLUE)]
     right.legend(handles, ["log-probability, or a bound", "no probability"], loc="lower right")
     save("pair")

@@ -174,7 +174,7 @@ class LanguageModel(Writing):
             >>> good.total > bad.total
             True
             >>> round(good["sleeps"], 2)  # one word of it
-            -7.37
+            -6.93
         """
         return score(
             self.engine, texts, method, words=words, prefix=prefix, suffix=suffix, separator=separator, base=base,
@@ -226,7 +226,7 @@ class LanguageModel(Writing):
         Examples:
             >>> choice = lm.choose("She drank a cup of [MASK].", ["coffee", "tea", "hot tea"], of="option")
             >>> choice.best, choice.shares.round(2).tolist()
-            ('tea', [0.5, 0.49, 0.01])
+            ('coffee', [0.63, 0.36, 0.01])
         """
         return choose(self.engine, text, options, method, of=of, reduction=reduction, **scoring)
 
@@ -269,7 +269,7 @@ class LanguageModel(Writing):
             >>> found.log_probs.shape
             (7, 2)
             >>> round(found.effect("dog", 2, "cat"), 2)  # log p(cat) − log p(dog) at token 2
-            0.39
+            0.16
         """
         from besag.scores.marginals_asking import marginals
 
@@ -404,7 +404,7 @@ class LanguageModel(Writing):
         Examples:
             >>> joint = lm.joint("She was born in the United [MASK] of [MASK].", candidates=30)
             >>> [(pair.a.lstrip("▁"), pair.b.lstrip("▁"), round(pair.prob, 2)) for pair in joint.top(1)]
-            [('States', 'America', 0.97)]
+            [('States', 'America', 0.66)]
         """
         from besag.joints.joint import joint
         from besag.places.places import find
@@ -430,8 +430,8 @@ class LanguageModel(Writing):
         Examples:
             >>> for filling in lm.fill("The [MASK] [MASK] very tired.", k=2, candidates=30):
             ...     print(f"{filling.prob:.2f} {filling.text}")
-            0.05 The man was very tired.
-            0.04 The man looked very tired.
+            0.06 The boy was very tired.
+            0.04 The boy looked very tired.
         """
         from besag.fills.fill import fill
 

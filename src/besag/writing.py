@@ -80,7 +80,7 @@ class Writing:
         Examples:
             >>> chain = lm.sample("The [MASK] walked slowly down the [MASK].", "ordered", chains=2, seed=1)
             >>> chain.texts
-            ('The inspector walked slowly down the steps.', 'The prisoner walked slowly down the stairs.')
+            ('The inspector walked slowly down the steps.', 'The dogs walked slowly down the hill.')
         """
         from besag.constraints import allowed
         from besag.samplers.sampling import sample
@@ -107,7 +107,7 @@ class Writing:
 
         Examples:
             >>> lm.solve("The [MASK] [MASK] in the [MASK].", [besag.Required("garden"), besag.Forbidden("was")]).texts
-            ('The flowers are in the garden.',)
+            ('The cat is in the garden.',)
         """
         from besag.constraints import solve
 

@@ -153,7 +153,7 @@ def test_a_construction_that_does_not_converge_is_not_a_success(run: Run) -> Non
 
 
 def test_three_places_are_a_block(run: Run, tmp_path: Path) -> None:
-    text = "The [MASK] [MASK] [MASK] here."
+    text = "She [MASK] [MASK] [MASK] again."
     result = run("joint", text, "--candidates", 4, "--top", 3)
     assert result.exit_code == 0, result.stderr
     found = _embedded().joint(text, candidates=4)

@@ -9,7 +9,7 @@ from tests.cli.conftest import Run, put, table
 
 import besag
 
-ROWS = "id\tfirst\tsecond\tgroup\n1\tThe cats\tare here.\tx\n2\tThe cat\tis here.\tx\n3\tA dog\tbarks.\ty\n"
+ROWS = "id\tfirst\tsecond\tgroup\n1\tThe cats\tsleep now.\tx\n2\tThe cat\tsleeps now.\tx\n3\tA dog\tbarks.\ty\n"
 
 
 def test_partners_are_those_of_python(run: Run, tmp_path: Path) -> None:
@@ -17,7 +17,9 @@ def test_partners_are_those_of_python(run: Run, tmp_path: Path) -> None:
     result = run("match", file, "--group", "group")
     assert result.exit_code == 0, result.stderr
     lines = table(result.stdout)
-    found = besag.load().match(["The cats", "The cat", "A dog"], ["are here.", "is here.", "barks."], ["x", "x", "y"])
+    found = besag.load().match(
+        ["The cats", "The cat", "A dog"], ["sleep now.", "sleeps now.", "barks."], ["x", "x", "y"]
+    )
     assert [line["second"] for line in lines] == [one.second for one in found.pairs]
     assert [float(line["prob"]) for line in lines] == pytest.approx([one.prob for one in found.pairs], abs=1e-3)
     assert "stood side by side as given, by chance 66.67%" in result.stderr
