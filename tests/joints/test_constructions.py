@@ -455,18 +455,26 @@ def test_what_is_said_of_single_precision_holds_on_tables_that_double_precision_
         precise, quick = (how.build(tables).law.cells(tables).double() for tables in (asked, rough))
         off = (quick - precise).expm1().abs()
         iterated = "residual" in how.build(asked).details
-        assert float(off[precise.exp() > 1e-3].max() if iterated else off.max()) < (0.05 if iterated else 1e-4), name
+        assert float(off[precise.exp() > 1e-3].max() if iterated else off.max()) < (0.02 if iterated else 1e-4), name
+
+
+HARD = (  # the last two fall apart into blocks that hardly communicate
+    "New York is [MASK] than [MASK] Orleans.", "The [MASK] [MASK] very tired.", "[MASK] [MASK]",
+    "He grew up in [MASK] [MASK].", "The capital of [MASK] [MASK] is large.",
+)  # fmt: skip
 
 
 @pytest.mark.slow
-def test_what_is_said_of_single_precision_holds_for_a_real_network():
-    lm = besag.load()
+@pytest.mark.parametrize(("name", "least"), [("ag", 0.1), ("stationary", 0.0)])
+def test_what_is_said_of_single_precision_holds_for_a_real_network(name, least):
+    lm, how = besag.load(), construction(name)
     worst = 0.0
-    for text in ("New York is [MASK] than [MASK] Orleans.", "The [MASK] [MASK] very tired.", "[MASK] [MASK]"):
+    for text in HARD:
         tables = asking.unaries(lm.engine, find(lm.vocabulary, text), candidates=400)
-        how = construction("ag")
-        precise, quick = (how.build(one).law.cells(one).double() for one in (tables, single(tables)))
+        built = how.build(rough := single(tables))
+        assert built.status == "ok"
+        precise, quick = how.build(tables).law.cells(tables), built.law.cells(rough).double()
         off = (quick - precise).abs()
-        assert float(off[precise.exp() > 1e-3].max()) < 0.05
+        assert float(off[precise.exp() > 1e-3].expm1().max()) < 0.02
         worst = max(worst, float(off.max()))
-    assert worst > math.log(2)  # so the warning about rare pairs is needed
+    assert worst > least  # so the warning about rare pairs is needed

@@ -13,6 +13,7 @@ from torch import Tensor
 from besag.errors import BesagError
 from besag.joints import kernels, passes
 from besag.joints.law import JointLaw
+from besag.joints.registry import construction
 from besag.joints.unaries import Unaries
 
 PASSES = ("marginals", "sweep", "total_variation", "count_above", "divergences", "incompatibility")
@@ -186,3 +187,23 @@ def test_the_same_input_gives_the_same_bits(shape: tuple[int, int]) -> None:
     assert all(
         torch.equal(torch.as_tensor(one), torch.as_tensor(other)) for one, other in zip(first, second, strict=True)
     )
+
+
+@runs
+@pytest.mark.parametrize("name", ["ag", "stationary"])
+def test_pairs_of_blocks_that_hardly_communicate_are_right_to_a_fifth(
+    name: str, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    m, k = shape
+    noise = torch.Generator().manual_seed(3)
+    a, b = (torch.randn(m, k, generator=noise, dtype=torch.float64).mul(2).exp() for _ in range(2))
+    for table in (a, b):
+        table[: m // 2, k // 2 :] *= 1e-4
+        table[m // 2 :, : k // 2] *= 1e-4
+    precise, rough = (Unaries.of(a.to(DEVICE, dtype), b.to(DEVICE, dtype)) for dtype in (torch.float64, torch.float32))
+    exact = construction(name).build(precise).law.cells(precise)
+    monkeypatch.setattr(passes, "precision", lambda unaries: "single")
+    found = construction(name).build(rough)
+    assert found.status == "ok"
+    off = (found.law.cells(rough).double() - exact)[exact.exp() > 1e-3].expm1().abs()
+    assert 1e-5 < float(off.max()) < 0.2

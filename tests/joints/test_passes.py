@@ -150,3 +150,29 @@ def test_single_precision_stays_near_double(kind):
     halves = JointLaw(kind, *(part.float() for part in (one.row, one.column, one.left, one.right)))
     for double, float_ in zip(passes.marginals(unaries, one), passes.marginals(single(unaries), halves), strict=True):
         torch.testing.assert_close(float_.double(), double, atol=2e-5, rtol=0)
+
+
+def test_what_a_step_changes_is_not_rounded_to_the_precision_of_the_tables():
+    """So a step may be a hundredth of what float32 could tell from none, and still be seen."""
+    unaries, one = incompatible(300, 200, 1, scale=4.0), law("sum", 300, 200, 2)
+    step = torch.zeros_like(one.left)
+    step[::2] = 1e-9
+    moved = JointLaw("sum", one.row, one.column, one.left + step, one.right)
+    changes = []
+    for tables in (unaries, single(unaries)):
+        before, after = (passes.sweep(tables, each) for each in (one, moved))
+        changes.append(torch.cat([after.rows - before.rows, after.columns - before.columns]))
+    torch.testing.assert_close(changes[1], changes[0], atol=1e-14, rtol=1e-4)
+    assert float(changes[0].abs().max()) > 1e-10
+
+
+def test_marginals_that_are_next_to_nothing_leave_the_others_as_they_are():
+    unaries, one = incompatible(8, 5, 1), law("sum", 8, 5, 4)
+    unaries.log_a[3], unaries.log_b[3] = -torch.inf, -torch.inf  # a token that can stand nowhere
+    swept = passes.sweep(unaries, one)
+    one.left[3] = -1e5  # as iterating leads it to
+    found = passes.sweep(unaries, one)
+    others = torch.arange(8) != 3
+    torch.testing.assert_close(found.rows[others], swept.rows[others])
+    torch.testing.assert_close(found.columns, swept.columns)
+    assert found.potential == pytest.approx(swept.potential)

@@ -19,7 +19,7 @@ from besag.results.status import Status
 from besag.results.words import counted
 
 MEMORY = 20  # steps combined
-TOLERANCE = {torch.float32: 1e-6, torch.float64: 1e-9}  # of a residual, where none is asked for
+TOLERANCE = {"double": 1e-9, "mixed": 1e-7, "single": 1e-6}  # of a residual, where none is asked for
 LEAST_TOLERANCE = 1e-30
 MOST_STEPS = 1_000_000
 RIDGE = 1e-10  # of the least squares, relative: keeps a combination of nearly equal steps finite

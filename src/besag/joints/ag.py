@@ -35,7 +35,7 @@ SMALL = 2048  # tokens of both places together up to which Newton's method is no
 NEWTON_STEPS = 100  # some ten are usual; a step of the largest tables takes half a second
 PAPER_STEPS = 40
 LEAST_WEIGHT = -60.0  # log of the smallest context weight: below it, single precision loses the context altogether
-ROUNDING = {torch.float32: 1e-7, torch.float64: 1e-13}  # of a sum over all cells, relative to its size
+ROUNDING = {"double": 1e-13, "mixed": 1e-13, "single": 1e-7}  # of a sum over all cells, relative to its size
 
 
 @CONSTRUCTIONS.register
@@ -58,7 +58,7 @@ class ArnoldGokhale(Construction):
         refuse_nonsense(self.tolerance, self.limit)
 
     def build(self, unaries: Unaries) -> Built:
-        tolerance = self.tolerance or TOLERANCE[unaries.log_a.dtype]
+        tolerance = self.tolerance or TOLERANCE[passes.precision(unaries)]
         solver = _Solver(unaries, *self._log_weights(unaries))
         if self.paper:
             start = solver.uniform()
@@ -89,13 +89,14 @@ class ArnoldGokhale(Construction):
 class _Solver:
     """θ = (log ũ, log ṽ), and the step from it.
 
-    θ is kept in double precision whatever the tables are in: only differences of its entries enter a cell, and the last
-    digits of a residual are made of those.
+    θ and the weights are kept in double precision whatever the tables are in, and so are all cells where no kernel
+    reads them: where blocks of tokens hardly communicate, what passes between them is less than float32 rounds away.
     """
 
     def __init__(self, unaries: Unaries, row: Tensor, column: Tensor) -> None:
-        self.unaries, self.row, self.column = unaries, row, column  # log w' of a's tokens, log w of b's
-        self.log_weights = torch.cat([row, column]).double()
+        self.unaries, self.rounding = unaries, ROUNDING[passes.precision(unaries)]
+        self.row, self.column = row.double(), column.double()  # log w' of a's tokens, log w of b's
+        self.log_weights = torch.cat([self.row, self.column])
         self.last = self.log_weights, torch.zeros(())  # where the last step began, and log Z there
 
     def uniform(self) -> Tensor:
@@ -137,8 +138,7 @@ class _Solver:
         entropy = (self.log_weights.exp() * marginals).sum()
         potential = torch.as_tensor(swept.potential, dtype=theta.dtype, device=theta.device)
         numbers = torch.stack([potential, potential + entropy, variation]).tolist()  # the device is waited for once
-        rounding = ROUNDING[self.row.dtype] * abs(numbers[0])
-        return Step(image, numbers[1], rounding, after.sqrt().sqrt(), numbers[2])
+        return Step(image, numbers[1], self.rounding * abs(numbers[0]), after.sqrt().sqrt(), numbers[2])
 
     def residual(self, theta: Tensor, step: Step) -> float:
         """Total variation between q and its own update."""
@@ -148,10 +148,10 @@ class _Solver:
     def normalised(self, theta: Tensor) -> JointLaw:
         if theta is not self.last[0]:
             self.step(theta)
-        return self.law((theta - self.last[1]).to(self.row.dtype))
+        return self.law(theta - self.last[1])
 
     def built(self, found: Found, residual: float, wanted: float) -> Built:
-        marginals = (found.step.image + self.log_weights).to(self.row.dtype)
-        m = len(self.row)
+        m, dtype = len(self.row), self.unaries.log_a.dtype
+        marginals = (found.step.image + self.log_weights).to(dtype)
         ended = convergence(found.iterations, residual, wanted)
-        return Built(self.normalised(found.theta), marginals[:m], marginals[m:], *ended)
+        return Built(self.normalised(found.theta).to(dtype), marginals[:m], marginals[m:], *ended)

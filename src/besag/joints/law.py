@@ -55,6 +55,10 @@ class JointLaw:
         right = torch.zeros_like(column) if self.right is None else self.right[y]
         return torch.logaddexp(a, b) + harmonic(left, right)
 
+    def to(self, dtype: torch.dtype) -> JointLaw:
+        ends = (None if end is None else end.to(dtype) for end in (self.left, self.right))
+        return JointLaw(self.kind, self.row.to(dtype), self.column.to(dtype), *ends)
+
     def scaled(self, shift: float | Tensor) -> JointLaw:
         """The same law with `shift` added to every log q."""
         if self.kind in ("a", "independent"):

@@ -10,10 +10,9 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from besag.errors import quoted, require
-from besag.joints import fillings
+from besag.joints import fillings, passes
 from besag.joints.acceleration import warning
 from besag.joints.unaries import Unaries
 from besag.results.data import describe, json_ready
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
 SHOWN = 10  # pairs in a table
 LISTED = 20  # pairs in a dictionary
+RIGHT_TO = {"mixed": "2%", "single": "20%"}  # of itself, of a pair found by iterating
 
 
 # ---- words
@@ -87,11 +87,12 @@ def precision(joint: PairJoint) -> list[str]:
 
     An iteration ends where it moves so little of the whole mass; what is rare may still move by much of itself.
     """
-    if joint.unaries.log_a.dtype != torch.float32:
+    solved = passes.precision(joint.unaries)
+    if solved == "double":
         return []
     if "residual" not in joint.built.details:
         return ["in float32: a pair is right to 0.01%"]
-    return ["in float32: pairs above 0.1% are right to 5%, rarer ones may be off by a factor"]
+    return [f"in float32: pairs above 0.1% are right to {RIGHT_TO[solved]}, rarer ones may be off by a factor"]
 
 
 def details(joint: PairJoint) -> dict[str, float | int | str]:

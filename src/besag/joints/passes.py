@@ -1,15 +1,16 @@
 """Passes over all cells of a pair: each reads log A and log B once, a block of rows at a time.
 
 Nothing of size m × k is made, so what fits in memory is decided by log A and log B alone. This is the plain form, in
-torch's threads on a CPU and on any other device; on CUDA the same passes are Triton kernels (`kernels.py`), tested to
-give the same numbers. Sums over cells are kept in float64.
+torch's threads on a CPU and on any other device, in the precision of the law's vectors if that is above the tables'; on
+CUDA the same passes are Triton kernels (`kernels.py`), in float32, tested to give the same numbers. Sums over cells are
+kept in float64.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,7 +21,9 @@ from besag.joints.unaries import Unaries
 
 BLOCK_CELLS = {"cpu": 2**17, "cuda": 2**24, "mps": 2**22}  # a block and its temporaries stay in the cache of a core
 LEAST = 1e-37  # a sum of float32 probabilities below this is noise
+DEPTH = 300.0  # nats: a marginal that lies further than twice this below the largest is taken for one that does not
 
+Precision: TypeAlias = Literal["double", "mixed", "single"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -30,15 +33,23 @@ def _blocks(unaries: Unaries) -> Iterator[slice]:
     return (slice(start, min(start + step, m)) for start in range(0, m, step))
 
 
+def precision(unaries: Unaries) -> Precision:
+    """What an iteration is solved in: float64; tables in float32 and all else in float64; or float32, by kernels."""
+    from besag.joints import kernels
+
+    if unaries.log_a.dtype == torch.float64:
+        return "double"
+    return "single" if unaries.log_a.is_cuda and kernels.AVAILABLE else "mixed"
+
+
 def on_device(plain: F) -> F:
     """Use the Triton kernel of the same name where the numbers are float32 on CUDA."""
 
     def chosen(unaries: Unaries, *args: Any, **kwargs: Any) -> Any:
-        if unaries.log_a.is_cuda and unaries.log_a.dtype == torch.float32:
+        if precision(unaries) == "single":
             from besag.joints import kernels
 
-            if kernels.AVAILABLE:
-                return getattr(kernels, plain.__name__)(unaries, *args, **kwargs)
+            return getattr(kernels, plain.__name__)(unaries, *args, **kwargs)
         return plain(unaries, *args, **kwargs)
 
     chosen.__doc__, chosen.__name__, chosen.plain = plain.__doc__, plain.__name__, plain  # type: ignore[attr-defined]
@@ -59,14 +70,14 @@ def marginals(unaries: Unaries, law: JointLaw) -> tuple[Tensor, Tensor]:
 
 def marginal_a(unaries: Unaries, law: JointLaw) -> Tensor:
     """log Σ_y q(x, y) alone, (m,), which costs half of both."""
-    if unaries.log_a.is_cuda:
+    if precision(unaries) == "single":  # where both cost one reading
         return marginals(unaries, law)[0]
     return torch.cat([torch.logsumexp(law.cells(unaries, at), 1) for at in _blocks(unaries)])
 
 
 def marginal_b(unaries: Unaries, law: JointLaw) -> Tensor:
     """log Σ_x q(x, y) alone, (k,)."""
-    if unaries.log_a.is_cuda:
+    if precision(unaries) == "single":  # where both cost one reading
         return marginals(unaries, law)[1]
     columns = torch.full_like(law.column, -torch.inf)
     for at in _blocks(unaries):
@@ -85,32 +96,29 @@ def sweep(unaries: Unaries, law: JointLaw) -> Sweep:
     """One reading for Arnold-Gokhale: both marginals of r·e^h and the objective's share of h, r = A·e^column + B·e^row.
 
     The marginals are left + rows and right + columns. Written this way the sums are near 1 at the fixed point, so they
-    can be taken in probability space though a marginal may be as small as 1e-60.
+    can be taken in probability space though a marginal may be as small as 1e-60. r, which no step changes, is rounded
+    as the tables are; what steps change is float64, and e^(left − right) a product of two vectors.
     """
     assert law.left is not None
     assert law.right is not None
-    rows = torch.empty_like(law.row)
-    columns = torch.zeros_like(law.column, dtype=torch.float64)
-    potential = 0.0
-    # left and right may be more precise than the tables: what one number of theirs can hold, and the rest
-    left, right = law.left.to(rows.dtype), law.right.to(rows.dtype)
-    left_rest, right_rest = (law.left - left).to(rows.dtype), (law.right - right).to(rows.dtype)
-    buffers = None  # made once: fresh memory for every block would cost as much as the exponentials
+    top = torch.maximum(law.left.max(), law.right.max()) - DEPTH  # so that no product leaves what a float64 holds
+    left, right = ((end.double() - top).clamp_min(-DEPTH) for end in (law.left, law.right))
+    up, down = left.exp(), (-right).exp()
+    rows, columns = torch.empty_like(left), torch.zeros_like(right)
+    row, column = law.row.to(unaries.log_a.dtype), law.column.to(unaries.log_a.dtype)
+    potential, buffers = 0.0, None  # made once: fresh memory for every block would cost as much as the exponentials
     for at in _blocks(unaries):
-        buffers = law.row.new_empty(4, at.stop - at.start, len(right)) if buffers is None else buffers
-        r, e, gap, spare = buffers[:, : at.stop - at.start]
-        torch.add(unaries.log_a[at], law.column, out=r).exp_()
-        r += torch.add(unaries.log_b[at], law.row[at][:, None], out=e).exp_()
-        torch.sub(left[at][:, None], right, out=gap)
-        gap += torch.sub(left_rest[at][:, None], right_rest, out=e)
-        torch.clamp(gap, -80.0, 80.0, out=e).exp_()  # e^gap, and h = left − log(1 + e^gap)
-        potential -= float(law.left[at].double() @ r.sum(1).double())
-        torch.maximum(gap, torch.log1p(e, out=spare), out=gap)
-        potential += float(gap.mul_(r).sum(dtype=torch.float64))
-        r /= torch.add(e, 1, out=spare)
-        rows[at] = r.sum(1)
-        columns += r.mul_(e).sum(0)
-    return Sweep(rows.clamp_min(LEAST).log(), columns.clamp_min(LEAST).log().to(law.column.dtype), potential)
+        size = at.stop - at.start, len(right)
+        buffers = (unaries.log_a.new_empty(2, *size), left.new_empty(4, *size)) if buffers is None else buffers
+        (a, b), (r, e, whole, part) = (each[:, : size[0]] for each in buffers)
+        torch.add(unaries.log_a[at], column, out=a).exp_()
+        torch.add(unaries.log_b[at], row[at][:, None], out=b).exp_()
+        torch.add(a, b, out=r)
+        torch.add(torch.mul(up[at][:, None], down, out=e), 1, out=whole)  # 1 + e^gap, and h = left − log(1 + e^gap)
+        rows[at] = torch.div(r, whole, out=part).sum(1)
+        columns += part.mul_(e).sum(0)
+        potential += float(whole.log_().mul_(r).sum() - (left[at] + top) @ r.sum(1))
+    return Sweep(rows.clamp_min(LEAST).log(), columns.clamp_min(LEAST).log(), potential)
 
 
 @on_device

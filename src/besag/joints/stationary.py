@@ -43,10 +43,10 @@ class Stationary(Construction):
         refuse_nonsense(self.tolerance, self.limit)
 
     def build(self, unaries: Unaries) -> Built:
-        tolerance = self.tolerance or TOLERANCE[unaries.log_a.dtype]
+        tolerance = self.tolerance or TOLERANCE[passes.precision(unaries)]
         found = fixed_point(
             lambda log_v: self._step(unaries, log_v),
-            unaries.hidden_b,
+            unaries.hidden_b.double(),  # and so the cells, where no kernel reads them
             enough=lambda _, step: step.change <= tolerance,
             limit=self.limit,
             memory=MEMORY if self.accelerate else 0,
@@ -54,8 +54,8 @@ class Stationary(Construction):
         residual, log_v = found.step.change, torch.log_softmax(found.theta, 0)
         log_u = _given_b(unaries, log_v)
         ended = convergence(found.iterations, residual, tolerance)
-        mean_v = torch.logaddexp(log_v, found.step.image) - math.log(2)
-        return Built(JointLaw("sum", log_u, log_v), log_u, mean_v, *ended)
+        mean_v, dtype = torch.logaddexp(log_v, found.step.image) - math.log(2), unaries.log_a.dtype
+        return Built(JointLaw("sum", log_u, log_v).to(dtype), log_u.to(dtype), mean_v.to(dtype), *ended)
 
     def _step(self, unaries: Unaries, theta: Tensor) -> Step:
         log_v = torch.log_softmax(theta, 0)
