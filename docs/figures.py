@@ -149,7 +149,7 @@ def orders(lm: besag.LanguageModel) -> None:
     """The chain rule in a hundred random orders: one model, many laws."""
     text = "The children play in the garden."
     totals = [lm.score(text, "chain", order="random", seed=seed).total for seed in range(100)]
-    _, ax = plt.subplots(figsize=(8, 3.1), layout="constrained")
+    figure, ax = plt.subplots(figsize=(8, 3.4), layout="constrained")
     ax.hist(totals, bins=24, color=BLUE, alpha=0.35)
     marks = {
         "left to right": (lm.score(text, "chain"), ORANGE, "-"),
@@ -159,9 +159,8 @@ def orders(lm: besag.LanguageModel) -> None:
     }
     for label, (score, colour, dashes) in marks.items():
         ax.axvline(score.total, color=colour, ls=dashes, lw=1.8, label=f"{label}: {minus(score.total)}")
-    ax.legend(loc="upper left", frameon=True, framealpha=1, edgecolor="none")
+    figure.legend(loc="outside lower center", ncols=2)
     ax.set(xlabel="log p(x | n) by the chain rule (nats)", ylabel="of 100 random orders", title=f"“{text}”")
-    ax.set_ylim(0, 24)
     save("orders")
 
 

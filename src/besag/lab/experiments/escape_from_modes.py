@@ -111,8 +111,8 @@ class EscapeFromModes(Experiment):
                 f"over {self.candidates} candidates of each place, which hold {1 - joint.lost.hidden_a:.0%} and "
                 f"{1 - joint.lost.hidden_b:.0%} of the mass; conditionals are renormalised over them",
                 f"seen: {chains} chains from each mode, {steps} steps each; {covered.sum()} of {covered.size} "
-                "intervals of 95% hold what is due, which is less than the exact passes where some chains come soon "
-                "and others are caught elsewhere on their way",
+                "intervals of 95% hold what is due of so few steps: less than the exact passes where some chains come "
+                "soon and others are caught elsewhere, more where all must first leave their mode",
                 "gibbs draws one place at a time, block_gibbs both; passes are exact unless seen",
                 "temperature divides the logits of every answer: that is not the temperature of a joint",
                 f"model: {lm.name}",
