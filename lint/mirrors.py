@@ -9,7 +9,7 @@ from __future__ import annotations
 
 # (the test file, why, the modules)
 ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("test_language_model.py", "verbs hand over to rooms, and are tested there", ("writing.py",)),
+    ("test_language_model.py", "verbs hand over to rooms, and are tested there", ("relating.py", "writing.py")),
     (
         "prompting/test_search.py",
         "a search, its likelihood, its template and what it finds are one thing",
