@@ -224,6 +224,7 @@ def test_ctrl_c_keeps_finished_shards(
 
 @pytest.fixture
 def joined(nodes: Any) -> Iterator[str]:
+    nodes.wait_for_nodes(timeout=60)  # one that was killed counts until its death is noticed
     with pipeline.cluster(nodes.address):
         yield nodes.address
 
