@@ -2,6 +2,7 @@
 
     python benchmarks/studies.py masking rates compatible --corpus part-00.txt.xz --valid valid.txt.xz \
         --pairs blimp/*.jsonl --output studies --jobs 5
+    python benchmarks/studies.py network schedules --corpus … # minutes of a GPU each, six side by side
     python benchmarks/studies.py --report studies         # the tables of what is there
     python benchmarks/studies.py --report studies --judge another/model     # with its opinion of the samples
 
@@ -41,7 +42,7 @@ RATES = (0.15, 0.30, 0.50)
 DEARER = 1.8  # what a step of `compatible` costs beside a plain one, at most
 
 
-def runs(study: str, steps: int) -> dict[str, list[str]]:
+def runs(study: str, chosen: argparse.Namespace) -> dict[str, list[str]]:
     """Name → keys of the recipe, as --set takes them."""
     if study == "masking":
         return {law: [f"masking.law={law}", *more] for law, more in LAWS.items()}
@@ -55,30 +56,71 @@ def runs(study: str, steps: int) -> dict[str, list[str]]:
     if study == "compatible":
         kinds = {
             "mlm": [],
-            "mlm, as much compute": [f"schedule.steps={round(steps * DEARER)}"],
+            "mlm, as much compute": [f"schedule.steps={round(chosen.steps * DEARER)}"],
             "compatible, weight 0.1": ["objective.name=compatible", "objective.options.weight=0.1"],
             "compatible, weight 1": ["objective.name=compatible", "objective.options.weight=1.0"],
         }
         return {f"{name}, seed {seed}": [*more, f"run.seed={seed}"] for name, more in kinds.items() for seed in (0, 1)}
-    if study == "tuning":
-        return {
-            "muon 4e-3, rate 30 %, 6 × 256": [],
-            "muon 2e-3": ["optimizer.matrix_lr=2e-3"],
-            "muon 8e-3": ["optimizer.matrix_lr=8e-3"],
-            "adamw 1.5e-3": ["optimizer.name=adamw", "optimizer.lr=1.5e-3", "optimizer.weight_decay=0.01"],
-            "adamw 4e-3": ["optimizer.name=adamw", "optimizer.lr=4e-3", "optimizer.weight_decay=0.01"],
-            "embeddings 1e-3": ["optimizer.lr=1e-3"],
-            "weight decay 0.01": ["optimizer.weight_decay=0.01"],
-            "rate 40 % to 10 %": ["masking.rate=0.4", "masking.rate_law=linear", "masking.end_rate=0.1"],
-            "rate 30 % to 12 % from 40 %": [
-                "masking.rate_law=linear", "masking.hold=0.4", "masking.end_rate=0.12",
-            ],
-            "90 % mask, 5 % random, 5 % kept": ["masking.mask=0.9", "masking.random=0.05", "masking.keep=0.05"],
-            "windows of 128": ["data.unit=windows"],
-            "9 × 208": ["model.config.hidden_size=208", "model.config.num_hidden_layers=9",
-                        "model.config.intermediate_size=416"],
-        }  # fmt: skip
-    raise SystemExit(f"no study is called {study!r}: masking, rates, compatible, tuning")
+    if study == "network":
+        return networks()
+    if study == "schedules":
+        return schedules(chosen)
+    raise SystemExit(f"no study is called {study!r}: masking, rates, compatible, network, schedules")
+
+
+def networks() -> dict[str, list[str]]:
+    """Depth, places, factorised embeddings and vocabularies, each beside what it is to be compared with."""
+    size = {"hidden_size": 256, "num_hidden_layers": 6, "num_attention_heads": 4, "intermediate_size": 512}
+
+    def of(family: str, **config: Any) -> list[str]:
+        settings = ", ".join(f"{key} = {json.dumps(value)}" for key, value in {**size, **config}.items())
+        return [f"model.family={family}", f"model.config={{{settings}}}"]
+
+    def shape(layers: int, width: int) -> list[str]:
+        sizes = (("num_hidden_layers", layers), ("hidden_size", width), ("intermediate_size", 2 * width))
+        return [f"model.config.{key}={value}" for key, value in sizes]
+
+    relative = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "position_biased_input": False}
+    return {
+        "ModernBERT, 6 × 256, seed 0": [],
+        "ModernBERT, 6 × 256, seed 1": ["run.seed=1"],
+        "besag's family": of("besag"),
+        "12 × 176": shape(12, 176),
+        "3 × 368": shape(3, 368),
+        "DeBERTa, places absolute": of("deberta-v2"),
+        "DeBERTa, places relative": of("deberta-v2", **relative),
+        "ELECTRA, table of 256": of("electra", embedding_size=256),
+        "ELECTRA, table of 64": of("electra", embedding_size=64),
+        **{f"{pieces:,} pieces": trained_vocabulary(pieces) for pieces in (8192, 16384)},
+    }
+
+
+def trained_vocabulary(pieces: int) -> list[str]:
+    """Trained by the run itself, on its text."""
+    return ["tokenizer.path=", f"tokenizer.size={pieces}", f"model.config.vocab_size={pieces}", "data.cache="]
+
+
+def schedules(chosen: argparse.Namespace) -> dict[str, list[str]]:
+    """What changes over a run: rates, lengths, batches, causal steps; and averages of weights at its end."""
+    from besag.training import recipe as recipes
+
+    causal, batch = "objective.options.causal", recipes.read(RECIPE, settings(chosen)).data.batch_tokens
+    grown = round(chosen.steps * 4 / 3)  # steps that read as much: 1, 2 and 3 quarters in their first half, then 4
+    return {
+        "30 %, seed 0": [],
+        "30 %, seed 1": ["run.seed=1"],
+        "30 % to 15 %": ["masking.rate_law=linear", "masking.end_rate=0.15"],
+        "40 % to 10 %": ["masking.rate=0.4", "masking.rate_law=linear", "masking.end_rate=0.1"],
+        "at most 64 tokens": ["data.max_length=64"],
+        "single sentences": ["data.unit=sentences"],
+        "batches from a quarter": [
+            f"data.batch_tokens={batch // 4}", "run.accumulate=4", "schedule.ramp=0.5", f"schedule.steps={grown}",
+        ],
+        "a causal step in 8": ["objective.name=alternate", "objective.options.steps=8", f"{causal}=0.125"],
+        "a causal step in 16": ["objective.name=alternate", "objective.options.steps=16", f"{causal}=0.0625"],
+        "causal first, for half": ["objective.name=alternate", "objective.options.pattern=phases", f"{causal}=0.5"],
+        "moving average, 0.99": ["run.ema=0.99"],
+    }  # fmt: skip
 
 
 # ---- one run
@@ -93,9 +135,8 @@ def carry_out(study: str, name: str, sets: list[str], chosen: argparse.Namespace
 
     folder = chosen.output / "runs" / study / _slug(name)
     changes = sets
-    sets = [*settings(chosen), f'run.output="{folder}"', *changes]
-    if not torch.cuda.is_available():
-        sets += ["run.precision=float32", "run.compile=false", "run.workers=0"]
+    here = [] if torch.cuda.is_available() else ["run.precision=bfloat16", "run.compile=false", "run.workers=0"]
+    sets = [*here, *settings(chosen), f'run.output="{folder}"', *changes]
     begun = time.time()
     result = train(recipes.read(RECIPE, sets), quiet=True)
     trained = time.time()
@@ -129,7 +170,7 @@ def settings(chosen: argparse.Namespace) -> list[str]:
         f"data.train={json.dumps(chosen.corpus)}", f"data.valid={json.dumps(chosen.valid)}",
         f'data.cache="{chosen.output / "cache"}"', f"schedule.steps={chosen.steps}",
     ]  # fmt: skip
-    return [*sets, f'tokenizer.path="{chosen.tokenizer}"'] if chosen.tokenizer else sets
+    return [*sets, *([f'tokenizer.path="{chosen.tokenizer}"'] if chosen.tokenizer else []), *chosen.set]
 
 
 def measure(model: Path, study: str, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -141,6 +182,9 @@ def measure(model: Path, study: str, chosen: argparse.Namespace) -> Iterator[dic
     scores = lm.score(texts)
     length = sum(len(text) for text in texts)
     yield {"pll_bits_per_character": -sum(one.total for one in scores) / length / math.log(2)}
+    if study in ("network", "schedules"):  # vocabularies, and models that end with other rates, compare by it
+        some, size = texts[: chosen.chains], sum(map(len, texts[: chosen.chains]))
+        yield {"chain_bits_per_character": -sum(one.total for one in lm.score(some, "chain")) / size / math.log(2)}
     pairs = [pair for file in chosen.pairs for pair in read_pairs(file, chosen.limit)]
     if pairs:
         [macro, *_] = minimal_pairs(lm, pairs).table("overall")
@@ -213,9 +257,10 @@ def main() -> None:
     parser.add_argument("--pairs", nargs="*", default=[])
     parser.add_argument("--limit", type=int, default=100, help="minimal pairs of each file")
     parser.add_argument("--sentences", type=int, default=300)
-    parser.add_argument("--chains", type=int, default=100, help="samples of each run")
+    parser.add_argument("--chains", type=int, default=100, help="samples of each run, or texts that `chain` scores")
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--tokenizer", default="")
+    parser.add_argument("--set", nargs="*", default=[], help="keys of the recipe, in every run: data.batch_tokens=8192")
     parser.add_argument("--output", type=Path, default=Path("studies"))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--report", type=Path)
@@ -230,9 +275,9 @@ def main() -> None:
         return
     if chosen.one:
         [study] = chosen.study
-        carry_out(study, chosen.one, runs(study, chosen.steps)[chosen.one], chosen)
+        carry_out(study, chosen.one, runs(study, chosen)[chosen.one], chosen)
         return
-    waiting = [(study, name) for study in chosen.study for name in runs(study, chosen.steps)]
+    waiting = [(study, name) for study in chosen.study for name in runs(study, chosen)]
     waiting = [(s, n) for s, n in waiting if not (chosen.output / f"{s}-{_slug(n)}.json").exists()]
     chosen.output.mkdir(parents=True, exist_ok=True)
     prepare(chosen)
