@@ -169,6 +169,13 @@ def test_scores_in_eight_bits(family, as_float):
     assert 0 < apart.mean() < 0.2  # weights of standard deviation 0.5, that is logits of tens: trained ones are tamer
 
 
+def test_a_scorer_is_read_in_eight_bits_too(as_float):
+    exact, rough = (besag.load(dtype=dtype, progress=False) for dtype in ("float32", "int8"))
+    assert rough.conditionals.bears_twins
+    one, other = (lm.score("The keys to the cabinet are here.", "maskless") for lm in (exact, rough))
+    assert 0 < abs(one.total - other.total) < 0.1 * len(one.tokens)
+
+
 def test_scores_do_not_hang_on_the_batch(as_float):
     rough = loaded("bert", dtype="int8")
     small = besag.LanguageModel(rough.conditionals, batch_tokens=8, progress=False)
