@@ -2,7 +2,7 @@
 
     python benchmarks/studies.py masking rates compatible --corpus part-00.txt.xz --valid valid.txt.xz \
         --pairs blimp/*.jsonl --output studies --jobs 5
-    python benchmarks/studies.py network schedules --corpus … # minutes of a GPU each, six side by side
+    python benchmarks/studies.py network schedules --corpus …     # not on the page yet
     python benchmarks/studies.py --report studies         # the tables of what is there
     python benchmarks/studies.py --report studies --judge another/model     # with its opinion of the samples
 
