@@ -2,7 +2,7 @@
 
     python benchmarks/studies.py masking rates compatible --corpus part-00.txt.xz --valid valid.txt.xz \
         --pairs blimp/*.jsonl --output studies --jobs 5
-    python benchmarks/studies.py network schedules --corpus …     # not on the page yet
+    python benchmarks/studies.py network schedules --corpus …
     python benchmarks/studies.py --report studies         # the tables of what is there
     python benchmarks/studies.py --report studies --judge another/model     # with its opinion of the samples
 
@@ -91,7 +91,7 @@ def networks() -> dict[str, list[str]]:
         "DeBERTa, places relative": of("deberta-v2", **relative),
         "ELECTRA, table of 256": of("electra", embedding_size=256),
         "ELECTRA, table of 64": of("electra", embedding_size=64),
-        **{f"{pieces:,} pieces": trained_vocabulary(pieces) for pieces in (8192, 16384)},
+        **{f"{pieces:,} pieces": trained_vocabulary(pieces) for pieces in (8192, 16384, 24576)},
     }
 
 
