@@ -21,6 +21,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", required=True)
     parser.add_argument("--sentences", type=int, default=500)
     parser.add_argument("--device")
+    parser.add_argument("--dtype", default="float32")
     chosen = parser.parse_args()
 
     import besag
@@ -28,7 +29,7 @@ def main() -> None:
     texts = sentences(chosen.text, chosen.sentences)
     characters, size = sum(map(len, texts)), sum(len(text.encode()) for text in texts)
     for model in chosen.models:
-        lm = besag.load(model, dtype="float32", device=chosen.device, progress=False)
+        lm = besag.load(model, dtype=chosen.dtype, device=chosen.device, progress=False)
         told: dict[str, object] = {
             "text": Path(chosen.text[0]).name, "model": lm.name, "sentences": len(texts), "characters": characters,
             "bytes": size,

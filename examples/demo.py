@@ -92,7 +92,7 @@ def corpus(lm: besag.LanguageModel) -> None:
 
 
 def several_masks(lm: besag.LanguageModel) -> None:
-    text = "He grew up in [MASK] [MASK]."
+    text = "He lives in [MASK] [MASK]."
     section("6. Two masks together", f"   {text}", "")
     meanings = {
         "mlm": "each mask for itself, multiplied: what fill-mask does",

@@ -8,7 +8,7 @@ import sys
 import besag
 
 lm = besag.load()
-text = sys.argv[1] if len(sys.argv) > 1 else "He grew up in [MASK] [MASK]."
+text = sys.argv[1] if len(sys.argv) > 1 else "He lives in [MASK] [MASK]."
 
 for method in ("mlm", "ag"):  # each mask for itself; both together
     joint = lm.joint(text, method=method, candidates=30)

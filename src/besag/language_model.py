@@ -165,7 +165,7 @@ class LanguageModel(Relating, Writing):
             >>> good.total > bad.total
             True
             >>> round(good["sleeps"], 2)  # one word of it
-            -6.93
+            -6.4
         """
         return score(
             self.engine, texts, method, words=words, prefix=prefix, suffix=suffix, separator=separator, base=base,
@@ -184,7 +184,7 @@ class LanguageModel(Relating, Writing):
 
         Examples:
             >>> lengths = lm.length_model(["It rained.", "It rained all night.", "The door was open."])
-            >>> round(lm.score("It rained.", "chain", lengths=lengths).extra["length"], 2)  # log p(3 tokens)
+            >>> round(lm.score("It rained.", "chain", lengths=lengths).extra["length"], 2)  # log p(4 tokens)
             -2.25
         """
         return length_model(self.conditionals, texts)
@@ -217,7 +217,7 @@ class LanguageModel(Relating, Writing):
         Examples:
             >>> choice = lm.choose("She drank a cup of [MASK].", ["coffee", "tea", "hot tea"], of="option")
             >>> choice.best, choice.shares.round(2).tolist()
-            ('coffee', [0.63, 0.36, 0.01])
+            ('coffee', [0.56, 0.43, 0.01])
         """
         return choose(self.engine, text, options, method, of=of, reduction=reduction, **scoring)
 
@@ -260,7 +260,7 @@ class LanguageModel(Relating, Writing):
             >>> found.log_probs.shape
             (7, 2)
             >>> round(found.effect("dog", 2, "cat"), 2)  # log p(cat) − log p(dog) at token 2
-            0.16
+            -0.24
         """
         from besag.scores.marginals_asking import marginals
 

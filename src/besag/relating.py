@@ -64,7 +64,7 @@ class Relating:
         Examples:
             >>> joint = lm.joint("She was born in the United [MASK] of [MASK].", candidates=30)
             >>> [(pair.a.lstrip("▁"), pair.b.lstrip("▁"), round(pair.prob, 2)) for pair in joint.top(1)]
-            [('States', 'America', 0.66)]
+            [('States', 'America', 0.91)]
         """
         from besag.joints.joint import joint
         from besag.places.places import find
@@ -90,8 +90,8 @@ class Relating:
         Examples:
             >>> for filling in lm.fill("The [MASK] [MASK] very tired.", k=2, candidates=30):
             ...     print(f"{filling.prob:.2f} {filling.text}")
-            0.06 The boy was very tired.
-            0.04 The boy looked very tired.
+            0.06 The children were very tired.
+            0.05 The boy looked very tired.
         """
         from besag.fills.fill import fill
 

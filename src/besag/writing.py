@@ -80,7 +80,7 @@ class Writing:
         Examples:
             >>> chain = lm.sample("The [MASK] walked slowly down the [MASK].", "ordered", chains=2, seed=1)
             >>> chain.texts
-            ('The inspector walked slowly down the steps.', 'The dogs walked slowly down the hill.')
+            ('The Ambassador walked slowly down the corridor.', 'The soldier walked slowly down the hill.')
         """
         from besag.constraints import allowed
         from besag.samplers.sampling import sample
@@ -175,7 +175,7 @@ class Writing:
 
         Examples:
             >>> [row.text for row in lm.augment("The old man walked to the church.", copies=2, keep=["church"], seed=1)]
-            ['The old lady walked into the church.', 'The old prince walked to his church.']
+            ['The old lady walked into the church.', 'The old gentleman walked to his church.']
         """
         from besag.samplers.editing.augment import augment
 

@@ -234,7 +234,7 @@ def corpus(scores: Iterable[Score]) -> Corpus:
     Examples:
         >>> found = besag.corpus(lm.score(["It rained all night.", "The door was open."], "chain"))
         >>> found.n_texts, round(found.bits_per_character, 2)
-        (2, 1.0)
+        (2, 1.01)
     """
     tally = Tally()
     for score in scores:
