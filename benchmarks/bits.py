@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from pathlib import Path
 
 from studies import sentences
@@ -27,16 +26,14 @@ def main() -> None:
     import besag
 
     texts = sentences(chosen.text, chosen.sentences)
-    characters, size = sum(map(len, texts)), sum(len(text.encode()) for text in texts)
     for model in chosen.models:
         lm = besag.load(model, dtype=chosen.dtype, device=chosen.device, progress=False)
-        told: dict[str, object] = {
-            "text": Path(chosen.text[0]).name, "model": lm.name, "sentences": len(texts), "characters": characters,
-            "bytes": size,
-        }  # fmt: skip
+        told: dict[str, object] = {"text": Path(chosen.text[0]).name, "model": lm.name}
         for method in ("pll", "chain"):
-            bits = -sum(one.total for one in lm.score(texts, method)) / math.log(2)
-            told[method], told[f"{method}_per_byte"] = round(bits / characters, 4), round(bits / size, 4)
+            found = besag.corpus(lm.score(texts, method))
+            told |= {"sentences": found.n_texts, "characters": found.n_characters, "bytes": found.n_bytes}
+            told[method] = round(found.bits_per_character, 4)
+            told[f"{method}_per_byte"] = round(found.bits_per_byte, 4)
         print(json.dumps(told), flush=True)
 
 

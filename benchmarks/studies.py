@@ -179,12 +179,10 @@ def measure(model: Path, study: str, chosen: argparse.Namespace) -> Iterator[dic
 
     lm = besag.load(str(model), dtype="float32", progress=False)
     texts = sentences(chosen.valid, chosen.sentences)
-    scores = lm.score(texts)
-    length = sum(len(text) for text in texts)
-    yield {"pll_bits_per_character": -sum(one.total for one in scores) / length / math.log(2)}
+    yield {"pll_bits_per_character": besag.corpus(lm.score(texts)).bits_per_character}
     if study in ("network", "schedules"):  # vocabularies, and models that end with other rates, compare by it
-        some, size = texts[: chosen.chains], sum(map(len, texts[: chosen.chains]))
-        yield {"chain_bits_per_character": -sum(one.total for one in lm.score(some, "chain")) / size / math.log(2)}
+        chains = lm.score(texts[: chosen.chains], "chain")
+        yield {"chain_bits_per_character": besag.corpus(chains).bits_per_character}
     pairs = [pair for file in chosen.pairs for pair in read_pairs(file, chosen.limit)]
     if pairs:
         [macro, *_] = minimal_pairs(lm, pairs).table("overall")
