@@ -79,7 +79,7 @@ class Matching(Presented):
     @property
     def facts(self) -> list[str]:
         """What a reader must know about the numbers, most important first."""
-        late = f"NOT CONVERGED: residual {self.residual:.2g} after {MOST_STEPS:,} readings, {TOLERANCE:g} wanted"
+        late = f"NOT CONVERGED: residual {self.residual:.2g} after {MOST_STEPS:,} steps, {TOLERANCE:g} wanted"
         return [
             *([] if self.status.fine else [late]),
             f"{counted(len(self.pairs), 'pair')} in {counted(self.groups, 'group')}, by the least energy in all",
