@@ -23,6 +23,8 @@ def test_which_step_is_causal() -> None:
     assert turns(Alternate(network, steps=5, causal=0.2)) == "cmmmm" * 4
     assert turns(Alternate(network, period=0.5, causal=0.3)) == "cccmmmmmmm" * 2
     assert turns(Alternate(network, pattern="phases", causal=0.25)) == "c" * 5 + "m" * 15
+    assert turns(Alternate(network, steps=5, causal=0.2, lead=0.4)) == "c" * 8 + "mm" + "cmmmm" * 2
+    assert turns(Alternate(network, pattern="phases", causal=0.0, lead=0.25)) == "c" * 5 + "m" * 15
     assert turns(Alternate(network, causal=0.0)) == "m" * 20
     assert turns(Alternate(network, causal=1.0)) == "c" * 20
 
@@ -110,6 +112,11 @@ def test_a_shifted_masked_step_asks_the_place_before_the_hidden_one(family: str)
     assert (objective.purpose, Alternate(network).purpose) == ("encode", "score")
 
 
+@pytest.mark.parametrize("options", [{"causal": 1.0}, {"causal": 1.0, "pattern": "phases"}, {"lead": 1.0}])
+def test_a_network_without_masked_steps_is_not_for_scoring(options: dict[str, Any]) -> None:
+    assert Alternate(examples.encoder(), **options).purpose == "encode"
+
+
 def test_shifted_both_kinds_of_steps_ask_the_same_row_for_a_token() -> None:
     """Where the last token is hidden and all others are shown, only the mask at its place tells the two apart."""
     network = examples.encoder("bert")
@@ -145,7 +152,7 @@ def test_ragged_and_padded_batches_have_one_loss_and_gradient(causal: float) -> 
     torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("wrong", [{"pattern": "both"}, {"causal": 1.5}, {"period": 0.0}, {"steps": 0}])
+@pytest.mark.parametrize("wrong", [{"pattern": "both"}, {"causal": 1.5}, {"period": 0.0}, {"steps": 0}, {"lead": -0.1}])
 def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
     [(option, value)] = wrong.items()
     with pytest.raises(BesagError, match=f"{option}={value!r}"):

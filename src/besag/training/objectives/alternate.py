@@ -6,6 +6,8 @@ step is `mlm`. Which of the two a step is follows from batch.step and batch.prog
     alternate   each period begins with its causal share; a period is a share of the run, or `steps` steps
     phases      the run is one period: causal up to the share `causal` of it, masked from there on
 
+With `lead`, every step of that first share of the run is causal, whatever the pattern says.
+
 In a causal step the head at place i − 1 answers about place i, in a masked step that at i itself. `shift` lets it
 answer about i from i − 1 in both (masked next-token prediction, GPT-BERT): the steps then differ in who sees whom and
 in what is hidden, and the head learns one thing. It then answers at i about i + 1, and scores ask it about i: `purpose`
@@ -43,6 +45,7 @@ class Alternate(Objective):
         causal: Annotated[float, "share of causal steps"] = 0.5,
         period: Annotated[float, "share of the run that a period is"] = 0.1,
         steps: Annotated[int | None, "steps of a period, instead of a share"] = None,
+        lead: Annotated[float, "share of the run, at its beginning, in which every step is causal"] = 0.0,
         shift: Annotated[bool, "masked steps, too, ask the place before the hidden one"] = False,
     ) -> None:
         super().__init__(encoder, seed=seed)
@@ -52,13 +55,19 @@ class Alternate(Objective):
             raise BesagError(f"period={period!r}: a share of the run, above 0 and at most 1; steps= counts in steps")
         if steps is not None and steps < 1:
             raise BesagError(f"steps={steps!r}: a period has at least one step")
-        self.pattern, self.causal, self.period, self.steps, self.shift = pattern, causal, period, steps, shift
+        if not 0 <= lead <= 1:
+            raise BesagError(f"lead={lead!r} is invalid: the share of the run that is causal alone lies between 0 and 1")
+        self.pattern, self.causal, self.period, self.steps = pattern, causal, period, steps
+        self.lead, self.shift = lead, shift
 
     @property
     def purpose(self) -> str:
-        return "encode" if self.shift else "score"
+        """What the network can be used for: without a masked step it never learns to predict at a mask."""
+        return "encode" if self.shift or self.causal == 1 or self.lead == 1 else "score"
 
     def is_causal(self, step: int, progress: float) -> bool:
+        if progress < self.lead:
+            return True
         if self.pattern == "phases":
             return progress < self.causal
         if self.steps is not None:
