@@ -39,12 +39,15 @@ SLICE = 15 << 20  # bytes
 STAGE = "medium-en"  # the run whose models are brought back
 
 SHORT = (
-    "data.batch_tokens=131072", "schedule.minutes=", "schedule.tokens=150_000_000", "schedule.decay=1.0", "schedule.floor=0.0",
+    "data.batch_tokens=131072", "schedule.minutes=", "schedule.tokens=150_000_000", "schedule.decay=1.0",
+    "schedule.floor=0.0",
     "run.models_every=0",
 )  # fmt: skip
 AGAIN = (  # 200 steps from a saved model, at the learning rate that the first stage ends with
-    'data.unit="segments"', "data.batch_tokens=32768", "schedule.minutes=", "schedule.steps=200", 'schedule.shape="constant"',
-    "optimizer.matrix_lr=2e-3", "optimizer.lr=1.5e-3", "masking.rate=0.24", "masking.end_rate=0.24", "run.compile=false",
+    'data.unit="segments"', "data.batch_tokens=32768", "schedule.minutes=", "schedule.steps=200",
+    'schedule.shape="constant"',
+    "optimizer.matrix_lr=2e-3", "optimizer.lr=1.5e-3", "masking.rate=0.24", "masking.end_rate=0.24",
+    "run.compile=false",
     "run.log_every=20",
 )  # fmt: skip
 JOBS = {  # name: (recipe, the first parts of text it reads or None for all, what it changes)
@@ -137,7 +140,12 @@ def recipe_changes(job: str) -> list[str]:
     names = [name for part in PARTS[:parts] for name in part]
     text = [str(THERE / "text" / ("train-03.txt" if name == "part-03" else f"{name}.txt.xz")) for name in names]
     output = STAGE if job.startswith("stage") or job == "last" else job
-    places = {"data.train": text, "data.valid": [str(THERE / "valid.txt.xz")], "data.cache": str(THERE / "cache"), "run.output": str(THERE / output)}
+    places = {
+        "data.train": text,
+        "data.valid": [str(THERE / "valid.txt.xz")],
+        "data.cache": str(THERE / "cache"),
+        "run.output": str(THERE / output),
+    }
     return [*(f"{key}={json.dumps(value)}" for key, value in places.items()), *own]
 
 
@@ -152,7 +160,12 @@ def start(job: str, changes: list[str]) -> None:
     else:
         words = command(job, changes)
     (THERE / "logs").mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "PYTHONPATH": str(THERE / "source/src"), "PYTHONUNBUFFERED": "1", "HF_HUB_OFFLINE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(THERE / "source/src"),
+        "PYTHONUNBUFFERED": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
     shell = 'log=$1; shift; "$@" > "$log" 2>&1; echo $? > "$log.exit"'
     log = THERE / "logs" / f"{job}.log"
     for left in (log.with_suffix(".log.exit"), THERE / "sent" / f"{log.name}.exit"):
@@ -195,7 +208,11 @@ def wait(seconds: float) -> None:
             break
         time.sleep(1)
     for log in sorted((THERE / "logs").glob("*.log")):
-        print(f"== {log.name}", *log.read_bytes()[-600:].decode(errors="replace").replace("\r", "\n").splitlines()[-4:], sep="\n")
+        print(
+            f"== {log.name}",
+            *log.read_bytes()[-600:].decode(errors="replace").replace("\r", "\n").splitlines()[-4:],
+            sep="\n",
+        )
     for log in sorted(THERE.glob("*/log.jsonl")):
         shutil.copyfile(log, out / f"{log.parent.name}.log.jsonl")
 
