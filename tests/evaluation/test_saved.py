@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
+from contextlib import closing
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.laws import Arbitrary
@@ -13,6 +17,7 @@ import besag
 from besag.errors import BesagError
 from besag.evaluation import saved
 from besag.evaluation.evaluation import Evaluation
+from besag.files.progress import Resumable
 from besag.files.writing import write_rows
 
 
@@ -61,3 +66,58 @@ def test_what_is_no_folder_of_results_is_refused(tmp_path: Path) -> None:
     (place / saved.RUN).write_text(json.dumps({"kind": "something"}))
     with pytest.raises(BesagError, match="none of an evaluation"):
         saved.read(place)
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def kill_at(patched: pytest.MonkeyPatch, number: int) -> None:
+    """End the process just before the `number`-th time that a file gets or loses its name."""
+    left = iter(range(number))
+
+    def ending(call: Any) -> Any:
+        def counted(*arguments: Any) -> Any:
+            if next(left, None) is None:
+                raise Killed
+            return call(*arguments)
+
+        return counted
+
+    patched.setattr(os, "replace", ending(os.replace))
+    patched.setattr(os, "unlink", ending(os.unlink))
+
+
+def finished(place: Path, found: Evaluation) -> None:
+    """All of an evaluation, as the command writes it."""
+    place.mkdir()
+    with closing(Resumable("jsonl", str(place / saved.ITEMS))) as out:
+        out.begin({})
+        for row in found.table("item"):
+            out.write(saved.plain(row), {})
+        out.end_block({"rows": 4})
+        saved.write(place, [found], {"besag": "0", "limit": None})
+        out.finish()
+
+
+def test_killed_at_any_write_a_folder_is_complete_or_can_be_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, found = written(tmp_path)
+    for number in count():
+        place = tmp_path / str(number)
+        try:
+            with monkeypatch.context() as patched:
+                kill_at(patched, number)
+                finished(place, found)
+            break
+        except Killed:
+            assert saved.is_complete(place) or saved.is_begun(place) or not (place / saved.ITEMS).exists()
+            if saved.is_complete(place):
+                assert saved.read(place)[0].table() == found.table()
+            else:
+                with pytest.raises(BesagError, match=str(number)):
+                    saved.read(place)
+    assert number > 8  # two notes, figures, the page, run.json; and the note is removed
+    assert saved.is_complete(place)
+    assert saved.read(place)[0].table() == found.table()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +46,53 @@ def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
         (tmp_path / left / "torn").touch()
     with whole_folder(tmp_path / "model") as draft:
         assert names(draft) == []
+    assert names(tmp_path) == ["model"]
+
+
+class Killed(BaseException):
+    """The process ends here: nothing after it is done, not even cleaning up."""
+
+
+def kill_at(patched: pytest.MonkeyPatch, number: int) -> None:
+    """End the process just before the `number`-th renaming or removal of a folder."""
+    left = iter(range(number))
+
+    def ending(call: Any) -> Any:
+        def counted(*args: Any, **options: Any) -> Any:
+            if next(left, None) is None:
+                raise Killed
+            return call(*args, **options)
+
+        return counted
+
+    patched.setattr(Path, "rename", ending(Path.rename))
+    patched.setattr(shutil, "rmtree", ending(shutil.rmtree))
+
+
+def written(folder: Path, content: str, fails: bool = False) -> None:
+    with whole_folder(folder) as draft:
+        (draft / "content").write_text(content)
+        if fails:
+            raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("number", range(5))  # two removals, two renamings, a removal
+def test_killed_before_any_renaming_a_finished_folder_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    folder = tmp_path / "model"
+    written(folder, "old")
+    with monkeypatch.context() as patched:
+        kill_at(patched, number)
+        with pytest.raises(Killed):
+            written(folder, "new")
+    there = os.path.exists(folder)
+    with pytest.raises(OSError, match="No space"):
+        written(folder, "newest", fails=True)  # the next call finds what is finished, and fails itself
+    assert (folder / "content").read_text() == ("new" if number >= 3 else "old")
+    assert there == (number != 3)
+    written(folder, "newest")
+    assert (folder / "content").read_text() == "newest"
     assert names(tmp_path) == ["model"]
 
 

@@ -140,6 +140,29 @@ def test_a_folder_that_cannot_be_written_is_told_at_once() -> None:
         Resumable("tsv", "/proc/out.tsv")  # told before the work, not after it
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_row_is_on_disk_before_the_note_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str
+) -> None:
+    """As after a power cut just before the note goes: what was not synchronised by then may be lost."""
+    path, synchronised = tmp_path / "out", dict[int, int]()
+    fsync, unlink, seen = os.fsync, os.unlink, list[bool]()
+
+    def noted(handle: int) -> None:
+        synchronised[os.fstat(handle).st_ino] = os.fstat(handle).st_size
+        fsync(handle)
+
+    def looked(name: str) -> None:
+        if name == f"{path}.progress":
+            seen.append(synchronised.get(path.stat().st_ino) == path.stat().st_size)
+        unlink(name)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(os, "unlink", looked)
+    write(format, str(path))
+    assert seen == [True]
+
+
 def test_blocks_are_cut_by_row_number() -> None:
     def records() -> Any:
         for number in range(1, 12):

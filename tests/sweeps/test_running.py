@@ -67,10 +67,18 @@ def test_what_is_finished_is_not_done_again(tmp_path):
     [first] = judging(tmp_path, plan, judges)
     assert first.name == "seed=1"
     assert "--force" in first.command
-    (tmp_path / "judged" / "seed=1").mkdir()
+    judged = tmp_path / "judged" / "seed=1"
+    judged.mkdir()
+    note = judged / "items.jsonl.progress"
+    note.touch()
     assert "--resume" in judging(tmp_path, plan, judges)[0].command
-    (tmp_path / "judged" / "seed=1" / "run.json").write_text("{}")
+    (judged / "run.json").write_text("{}")
+    assert "--resume" in judging(tmp_path, plan, judges)[0].command  # killed before the note was removed
+    note.unlink()
     assert not judging(tmp_path, plan, judges)
+    assert "--force" in judging(tmp_path, plan, judges._replace(limit=6))[0].command
+    assert "--force" in judging(tmp_path, plan, judges._replace(limit=6))[0].command  # killed before it was judged so
+    (judged / "items.jsonl").touch()  # killed as --force removed what was there: the items are of another evaluation
     assert "--force" in judging(tmp_path, plan, judges._replace(limit=6))[0].command
     assert not judging(tmp_path, plan, Judges([]))
 

@@ -83,3 +83,15 @@ def test_a_key_that_changes_the_question_is_told_of(tmp_path):
     assert len(rows) == 2
     with pytest.raises(BesagError, match="1 different"):
         found.curve()
+
+
+def test_an_evaluation_that_was_killed_before_its_end_has_no_figures_yet(tmp_path):
+    plan = cells([RECIPE], {"run.seed": [1]}, tmp_path / "runs")
+    finished(tmp_path, plan[0], 10, 2.0)
+    judged = tmp_path / "judged" / plan[0].name
+    judged.mkdir(parents=True)
+    for name in ("run.json", "items.jsonl.progress"):
+        (judged / name).write_text("{}")
+    [row] = table(tmp_path, plan, ["blimp"], {}).rows
+    assert row["status"] == "ok"
+    assert "blimp" not in row

@@ -8,7 +8,8 @@
 | `report.html` | all of it on one page that needs nothing else |
 | `NAME-….json` | what the publishers of a suite want to be sent (`documents` of a suite), a number for each part |
 
-`run.json` is written last but for the page, so a folder that has it is whole. Knows files, and nothing of models.
+`run.json` is written last, and then the note of how far the items are is removed: a folder is whole that has the one
+and not the other. Knows files, and nothing of models.
 """
 
 from __future__ import annotations
@@ -73,6 +74,16 @@ def write(folder: str | os.PathLike[str], found: Sequence[Evaluation], settings:
     write_whole(place / RUN, json.dumps(json_ready(note), indent=1, ensure_ascii=False) + "\n")
 
 
+def is_complete(folder: str | os.PathLike[str]) -> bool:
+    """Return whether an evaluation has ended in this folder, so that `read` reads it."""
+    return (Path(folder) / RUN).exists() and not is_begun(folder)
+
+
+def is_begun(folder: str | os.PathLike[str]) -> bool:
+    """Return whether an evaluation in this folder was stopped and can be resumed."""
+    return (Path(folder) / f"{ITEMS}.progress").exists()
+
+
 def read(folder: str | os.PathLike[str]) -> list[Evaluation]:
     """What a folder holds, a suite each."""
     place = Path(folder)
@@ -100,7 +111,7 @@ def read(folder: str | os.PathLike[str]) -> list[Evaluation]:
 def _note(place: Path) -> dict[str, Any]:
     if not place.is_dir():
         raise BesagError(f"no such folder: {quoted(str(place))}. Results are what `besag eval NAME -o FOLDER` writes")
-    if (place / f"{ITEMS}.progress").exists():
+    if is_begun(place):
         raise BesagError(f"{str(place)!r} is not finished: go on with the command that began it, and --resume")
     try:
         note = json.loads((place / RUN).read_text(encoding="utf-8"))

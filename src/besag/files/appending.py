@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from typing import IO
+from typing import IO, NoReturn
 
 from besag.errors import BesagError, quoted
 from besag.files.whole import descriptor, is_stream, sync
@@ -29,11 +29,16 @@ class Appended:
         self._file: IO[bytes] | None = None
         self._end = 0  # bytes that are there, all of them of whole pieces
         self._waiting = bytearray()
-        self._lost: BesagError | None = None  # pieces could not be written: nothing may be said to be there after them
+        self._lost: BesagError | None = None  # pieces could not be written: none may follow, for there would be a hole
 
     def append(self, piece: bytes) -> None:
+        self._check()
         if self._file is None:
-            self._file, self._end = _open_at(self.path, self.kept), self.kept
+            try:
+                self._file, self._end = _open_at(self.path, self.kept), self.kept
+            except BesagError as failure:
+                self._lost = failure
+                raise
         self._waiting += piece
         if len(self._waiting) >= TOGETHER or is_stream(self.path):
             self.flush()
@@ -51,19 +56,28 @@ class Appended:
         except OSError as failure:
             with suppress(OSError):
                 self._file.truncate(self._end)
-            self._lost = BesagError(f"cannot write {quoted(self.path)}: {failure.strerror}")
-            raise self._lost from failure
+            self._fail(failure)
         self._end += written
 
     def size(self) -> int:
         """Bytes that are safely there."""
-        if self._lost is not None:
-            raise self._lost
+        self._check()
         if self._file is None:
             return self.kept
         self.flush()
-        sync(self.path)
+        try:
+            sync(self.path)
+        except OSError as failure:  # what was handed over may be lost, and a second attempt would not say so
+            self._fail(failure)
         return self._end
+
+    def _check(self) -> None:
+        if self._lost is not None:
+            raise self._lost
+
+    def _fail(self, failure: OSError) -> NoReturn:
+        self._lost = BesagError(f"cannot write {quoted(self.path)}: {failure.strerror}")
+        raise self._lost from failure
 
     def keep(self, size: int) -> None:
         check_kept(self.path, size)

@@ -132,6 +132,7 @@ class Resumable:
 
     def finish(self) -> None:
         """All rows are written: nothing is left to go on with."""
+        self.out.mark()  # on disk, also what follows the last block: without its note a file counts as finished
         useless = self.out.finish()
         for path in (self.note_path, *useless):  # the note first: it needs the others
             with suppress(FileNotFoundError):
@@ -215,8 +216,10 @@ class Spool:
         if self.closed:
             return
         self.closed = True
-        self._append()
-        self.file.close()
+        try:
+            self._append()
+        finally:
+            self.file.close()
         if not self.file.kept:
             return
         out = ParquetWriter(self.final)

@@ -191,8 +191,10 @@ class TableWriter:
         return []
 
     def close(self) -> None:
-        self.flush()
-        self.out.close()
+        try:
+            self.flush()
+        finally:
+            self.out.close()
 
 
 def print_table(rows: list[Row], stream: IO[str]) -> None:

@@ -9,6 +9,7 @@ from besag.files.whole import write_whole
 from besag.heads.examples import Split
 from besag.heads.recipe import HeadRecipe
 from besag.results.words import counted
+from besag.training.recipe import text as recipe_text
 from besag.training.recipe import values as recipe_values
 
 METRICS = {
@@ -64,17 +65,4 @@ def _toml(recipe: HeadRecipe) -> str:
     for section, key in (("task", "train"), ("task", "valid"), ("model", "start"), ("run", "output")):
         if table[section][key] is not None:
             table[section][key] = Path(table[section][key]).name
-    lines = []
-    for section, content in table.items():
-        lines += [
-            f"[{section}]",
-            *(f"{key} = {_said(value)}" for key, value in content.items() if value is not None),
-            "",
-        ]
-    return "\n".join(lines)
-
-
-def _said(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return repr(value) if isinstance(value, int | float) else f'"{str(value).replace(chr(92), chr(92) * 2)}"'
+    return recipe_text.write(HeadRecipe, table, comments=False)

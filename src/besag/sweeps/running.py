@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from besag.errors import BesagError
-from besag.evaluation.saved import RUN
+from besag.evaluation import saved
 from besag.files.progress import differences
 from besag.files.whole import write_whole
 from besag.sweeps.cells import Cell
@@ -107,11 +107,13 @@ def judging(folder: Path, cells: Sequence[Cell], judges: Judges) -> list[Work]:
         place = folder / JUDGED / cell.name
         asked = Path(f"{place}.json")  # how, of the judgement that is there
         same = asked.exists() and asked.read_text(encoding="utf-8") == note
-        if not judges.suites or not model_of(folder, cell).is_dir() or (same and (place / RUN).exists()):
+        if not judges.suites or not model_of(folder, cell).is_dir() or (same and saved.is_complete(place)):
             continue
         place.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(asked, note)
-        again = "--resume" if same and place.exists() else "--force"
+        if not same:
+            (place / saved.RUN).unlink(missing_ok=True)  # before it is asked otherwise: this is no result of that
+            write_whole(asked, note)
+        again = "--resume" if same and saved.is_begun(place) else "--force"
         words = ["eval", "run", *judges.words, "-m", model_of(folder, cell), "-o", place, again, "--quiet"]
         found.append(Work(cell.name, besag(*words), Path(f"{place}.log")))
     return found

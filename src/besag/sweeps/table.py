@@ -190,7 +190,7 @@ def parameters(model: Path) -> int:
 
 def _judged(folder: Path, suites: Sequence[str]) -> dict[str, float]:
     """The headline of each suite, and its standard error."""
-    if not suites or not (folder / saved.RUN).exists():
+    if not suites or not saved.is_complete(folder):
         return {}
     found: dict[str, float] = {}
     for one in saved.read(folder):

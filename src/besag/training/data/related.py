@@ -42,7 +42,8 @@ class Related(NamedTuple):
         """
         low, high, own = self.low[document], self.high[document], self.own[document]
         first = self.before[np.maximum(own, 0)] - self.before[low]
-        mine = np.where(own < 0, 0.0, self.before[np.maximum(own, 0) + 1] - self.before[np.maximum(own, 0)])
+        weight = np.diff(self.before, append=self.before[-1])  # (E + 1,): there may be no link at all
+        mine = np.where(own < 0, 0.0, weight[np.maximum(own, 0)])
         total = self.before[high] - self.before[low] - mine
         at = noise * total
         at = at + np.where((own >= 0) & (at >= first), mine, 0.0)  # itself is stepped over
