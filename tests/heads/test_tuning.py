@@ -1,15 +1,20 @@
 """A head from its recipe to a folder: it learns what can be learned, says what it got right, and loads elsewhere."""
 
+import tomllib
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
 from tests.heads import tasks
 
 import besag
 from besag.errors import BesagError
-from besag.heads import tuning
+from besag.heads import card, tuning
 from besag.heads.network import headed
-from besag.heads.recipe import HeadRecipe, recipe_of
+from besag.heads.recipe import HeadRecipe, Task, recipe_of
 from besag.heads.tuning import train_head
 
 QUICK = {"epochs": 6, "batch": 16, "lr": 3e-3, "head_lr": 3e-3}
@@ -60,6 +65,18 @@ def test_the_card_has_the_figures_and_the_recipe(classifier):
     again = recipe_of(result.model / "recipe.toml", output="x")
     assert (again.tuning.masked, again.tuning.epochs, again.task.train[-9:]) == (True, 6, "train.tsv")
     assert str(result.model.parent) not in card + (result.model / "recipe.toml").read_text(encoding="utf-8")
+
+
+NAMES = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+
+
+@given(NAMES, NAMES, NAMES)
+@example('a "b"', "c\\d\ne", "\x7f\t")
+def test_the_recipe_of_a_card_is_toml_whatever_the_names_are(column, label, file):
+    recipe = HeadRecipe(task=Task(train=f"x{file}", text=column, label=label))
+    read = tomllib.loads(card._toml(recipe))
+    assert (read["task"]["text"], read["task"]["label"]) == (column, label)
+    assert read["task"]["train"] == Path(f"x{file}").name
 
 
 def test_transformers_loads_it_and_says_the_same(classifier):

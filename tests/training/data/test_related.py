@@ -63,6 +63,14 @@ def test_a_partner_is_drawn_inversely_to_how_many_it_belongs_with() -> None:
     assert (drawn == 1).mean() == pytest.approx(5 / 6, abs=0.01)
 
 
+def test_without_any_link_nothing_is_drawn() -> None:
+    alone = linked("", "", "")
+    every = np.arange(3)
+    assert alone.draw(every, np.array([0.0, 0.5, 1 - 1e-9])).tolist() == [-1, -1, -1]
+    assert not alone.contains(every, every[::-1]).any()
+    assert sorted(alone.walk(uniform(3))[0].tolist()) == [0, 1, 2]
+
+
 def test_in_a_group_all_others_are_drawn_alike_and_never_oneself() -> None:
     related = by_group(["x", "y", "x", "x", "x", None])
     for one in (0, 2, 3, 4):

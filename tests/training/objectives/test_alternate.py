@@ -112,9 +112,24 @@ def test_a_shifted_masked_step_asks_the_place_before_the_hidden_one(family: str)
     assert (objective.purpose, Alternate(network).purpose) == ("encode", "score")
 
 
-@pytest.mark.parametrize("options", [{"causal": 1.0}, {"causal": 1.0, "pattern": "phases"}, {"lead": 1.0}])
-def test_a_network_without_masked_steps_is_not_for_scoring(options: dict[str, Any]) -> None:
-    assert Alternate(examples.encoder(), **options).purpose == "encode"
+@pytest.mark.parametrize(
+    ("options", "masked"),
+    [
+        ({"causal": 1.0}, False),
+        ({"causal": 1.0, "pattern": "phases"}, False),
+        ({"lead": 1.0}, False),
+        ({"steps": 1}, False),  # half of one step is the whole of it
+        ({"steps": 10, "causal": 0.95}, False),
+        ({"steps": 10, "causal": 0.9}, True),
+        ({"steps": 1, "pattern": "phases"}, True),
+        ({"causal": 0.95}, True),
+        ({"lead": 0.5, "steps": 4}, True),
+    ],
+)
+def test_a_network_without_masked_steps_is_not_for_scoring(options: dict[str, Any], masked: bool) -> None:
+    objective = Alternate(examples.encoder(), **options)
+    assert objective.purpose == ("score" if masked else "encode")
+    assert ("m" in turns(objective, 200)) == masked
 
 
 def test_shifted_both_kinds_of_steps_ask_the_same_row_for_a_token() -> None:

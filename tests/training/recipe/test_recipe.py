@@ -6,6 +6,9 @@ import contextlib
 import dataclasses
 import math
 import os
+import shutil
+import subprocess
+import sys
 import tomllib
 import typing
 from pathlib import Path
@@ -336,10 +339,28 @@ def test_a_template_is_a_recipe_with_every_key_and_its_explanation(tmp_path):
     for section, kind in typing.get_type_hints(Recipe).items():
         notes = recipe_text.explanations(kind)
         for field in dataclasses.fields(kind):
-            assert notes.get(field.name), f"{section}.{field.name} has no comment behind it"
+            assert notes.get(field.name), f"{section}.{field.name} has no explanation in its annotation"
             assert f"{field.name} = " in text or f"{field.name}]" in text
             assert notes[field.name] in text
     assert max(map(len, text.splitlines())) <= recipe_text.WIDTH
+
+
+def test_explanations_need_no_source(tmp_path):
+    """As from an archive of compiled files: nothing of the package's source can be read there."""
+    package = Path(recipes.__file__).parents[2]
+    place = tmp_path / "besag"
+    shutil.copytree(package, place, ignore=shutil.ignore_patterns("models", "__pycache__"))
+    subprocess.run([sys.executable, "-m", "compileall", "-q", "-b", str(place / "training" / "recipe")], check=True)
+    for file in (place / "training" / "recipe").glob("*.py"):
+        file.unlink()
+    script = "from besag.training import recipe; print(recipe.__file__); print(recipe.template())"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    said = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, check=True, encoding="utf-8"
+    ).stdout
+    where, _, found = said.partition("\n")
+    assert where == str(place / "training" / "recipe" / "__init__.pyc")
+    assert found == template() + "\n"
 
 
 def test_a_template_of_a_law_has_its_options(tmp_path):

@@ -1,7 +1,7 @@
 """A recipe: everything that decides what a run does, as one TOML file. Knows what can be said, not how it is done.
 
 The dataclasses below are the one source of truth: their names, types and defaults are those of the file, and the
-comment behind a field is its explanation in `besag train init`. Reading is strict: a key that is unknown, of another
+annotation of a field is its explanation in `besag train init`. Reading is strict: a key that is unknown, of another
 type or out of bounds is refused. Paths in a file are relative to that file; in memory they are relative to the working
 folder, so `read` and `to_toml(recipe, beside=folder)` undo each other.
 """
@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from besag.errors import BesagError, quoted
 from besag.training.recipe import checks as recipe_checks
@@ -27,175 +27,235 @@ SIZES = {"hidden_size": 256, "num_hidden_layers": 6, "num_attention_heads": 4, "
 
 @dataclass(frozen=True)
 class Data:
-    train: tuple[str, ...] = ()  # files, globs, "-" (stdin)
-    valid: tuple[str, ...] = ()  # held out; nothing here: `held_out` of train is kept aside
-    held_out: float = 0.002  # share of the documents
-    field: str = "text"  # of JSONL and Parquet rows
-    source: tuple[str, ...] = ()  # parallel text: files whose lines are translated by those of `target`
-    target: tuple[str, ...] = ()  # as many files, and lines, as of `source`
-    valid_source: tuple[str, ...] = ()  # the same, held out
-    valid_target: tuple[str, ...] = ()  # beside `valid_source`
-    source_field: str | None = None  # parallel text in the rows of `train` and `valid`: the source; `field`: the target
-    pairs: Literal["beside", "line", "in-place"] = "beside"  # for a decoder; or without one: `template`; corrections
-    template: str = "{source} {target}"  # line: how a source or columns, which stay shown, and the target are one text
-    answers: dict[str, str] = dataclasses.field(default_factory=dict)  # line: what is written for a target: {0 = "no"}
-    plain: float = 0.0  # line: share of lines that are learned as plain text, 30 % of all their tokens hidden
-    spans: str | None = None  # field with [[start, end], …] in characters: entities or errors, for laws that want them
-    tags: str | None = None  # field with [[start, end, tag], …] in characters: parts of speech, for the law `content`
-    header: str | None = None  # fields of a row, written before each of its passages: "{date} {title}:"
-    hide: dict[str, Any] = dataclasses.field(default_factory=dict)  # field → chance that it is hidden whole, else shown
-    group: str | None = None  # field: documents with the same value in it belong together
-    links: str | None = None  # field with names of other documents, a list or with spaces between; `name` has theirs
-    name: str = "id"  # field: what links call a document
-    context: Literal["alone", "together", "pairs"] = "alone"  # what stands in a passage beside a piece of a document
-    partners: tuple[str, ...] = ("contiguous", "random", "linked")  # pairs: what the second piece may be, equally often
-    dataset: str | None = None  # a name for `datasets.load_dataset`, with `split`
-    split: str = "train"  # of that dataset
-    densest: float | None = None  # leave out training documents with more tokens than this share of their characters
-    swap: str | None = None  # exchange words for their counterparts: "gender", or a table (one, other, before)
-    swap_rate: float = 0.5  # swap: share of the training documents that are changed, each as a whole
-    cache: str | None = None  # folder of tokenised data; if not given, OUTPUT/cache
-    unit: Literal["segments", "sentences", "documents", "windows"] = "segments"  # one sequence
-    max_length: int = 128  # tokens of one sequence, special tokens counted
-    batch_tokens: int = 8192  # of one batch on one device; a large GPU wants more
-    lengths: Literal["auto", "bucketed", "unpadded"] = "auto"  # auto: unpadded on CUDA, where the network can
-    stream: bool = False  # read on while training, and never build a cache
+    train: Annotated[tuple[str, ...], 'files, globs, "-" (stdin)'] = ()
+    valid: Annotated[tuple[str, ...], "held out; nothing here: `held_out` of train is kept aside"] = ()
+    held_out: Annotated[float, "share of the documents"] = 0.002
+    field: Annotated[str, "of JSONL and Parquet rows"] = "text"
+    source: Annotated[tuple[str, ...], "parallel text: files whose lines are translated by those of `target`"] = ()
+    target: Annotated[tuple[str, ...], "as many files, and lines, as of `source`"] = ()
+    valid_source: Annotated[tuple[str, ...], "the same, held out"] = ()
+    valid_target: Annotated[tuple[str, ...], "beside `valid_source`"] = ()
+    source_field: Annotated[
+        str | None, "parallel text in the rows of `train` and `valid`: the source; `field`: the target"
+    ] = None
+    pairs: Annotated[
+        Literal["beside", "line", "in-place"], "for a decoder; or without one: `template`; corrections"
+    ] = "beside"
+    template: Annotated[str, "line: how a source or columns, which stay shown, and the target are one text"] = (
+        "{source} {target}"
+    )
+    answers: Annotated[dict[str, str], 'line: what is written for a target: {0 = "no"}'] = dataclasses.field(
+        default_factory=dict
+    )
+    plain: Annotated[float, "line: share of lines that are learned as plain text, 30 % of all their tokens hidden"] = (
+        0.0
+    )
+    spans: Annotated[
+        str | None, "field with [[start, end], …] in characters: entities or errors, for laws that want them"
+    ] = None
+    tags: Annotated[
+        str | None, "field with [[start, end, tag], …] in characters: parts of speech, for the law `content`"
+    ] = None
+    header: Annotated[str | None, 'fields of a row, written before each of its passages: "{date} {title}:"'] = None
+    hide: Annotated[dict[str, Any], "field → chance that it is hidden whole, else shown"] = dataclasses.field(
+        default_factory=dict
+    )
+    group: Annotated[str | None, "field: documents with the same value in it belong together"] = None
+    links: Annotated[
+        str | None, "field with names of other documents, a list or with spaces between; `name` has theirs"
+    ] = None
+    name: Annotated[str, "field: what links call a document"] = "id"
+    context: Annotated[
+        Literal["alone", "together", "pairs"], "what stands in a passage beside a piece of a document"
+    ] = "alone"
+    partners: Annotated[tuple[str, ...], "pairs: what the second piece may be, equally often"] = (
+        "contiguous",
+        "random",
+        "linked",
+    )
+    dataset: Annotated[str | None, "a name for `datasets.load_dataset`, with `split`"] = None
+    split: Annotated[str, "of that dataset"] = "train"
+    densest: Annotated[
+        float | None, "leave out training documents with more tokens than this share of their characters"
+    ] = None
+    swap: Annotated[str | None, 'exchange words for their counterparts: "gender", or a table (one, other, before)'] = (
+        None
+    )
+    swap_rate: Annotated[float, "swap: share of the training documents that are changed, each as a whole"] = 0.5
+    cache: Annotated[str | None, "folder of tokenised data; if not given, OUTPUT/cache"] = None
+    unit: Annotated[Literal["segments", "sentences", "documents", "windows"], "one sequence"] = "segments"
+    max_length: Annotated[int, "tokens of one sequence, special tokens counted"] = 128
+    batch_tokens: Annotated[int, "of one batch on one device; a large GPU wants more"] = 8192
+    lengths: Annotated[Literal["auto", "bucketed", "unpadded"], "auto: unpadded on CUDA, where the network can"] = (
+        "auto"
+    )
+    stream: Annotated[bool, "read on while training, and never build a cache"] = False
 
 
 @dataclass(frozen=True)
 class Tokenizer:
-    path: str | None = None  # a folder or hub name; if not given, that of model.start; else one is trained as below:
-    kind: Literal["unigram", "bpe", "wordpiece"] = "unigram"  # of pieces
-    size: int = 8192  # of the vocabulary
-    cased: bool = True  # tell upper from lower case
-    digits: bool = True  # each digit a token of its own
-    byte_fallback: bool = True  # what is in no piece is written in bytes, so that nothing is unknown
+    path: Annotated[
+        str | None, "a folder or hub name; if not given, that of model.start; else one is trained as below:"
+    ] = None
+    kind: Annotated[Literal["unigram", "bpe", "wordpiece"], "of pieces"] = "unigram"
+    size: Annotated[int, "of the vocabulary"] = 8192
+    cased: Annotated[bool, "tell upper from lower case"] = True
+    digits: Annotated[bool, "each digit a token of its own"] = True
+    byte_fallback: Annotated[bool, "what is in no piece is written in bytes, so that nothing is unknown"] = True
 
 
 @dataclass(frozen=True)
 class Model:
-    start: str | None = None  # a folder or hub name to go on from; if not given, a new network:
-    family: str = "modernbert"  # any model_type of transformers that has a *ForMaskedLM, or "besag"; bart, marian, t5 …
-    decoder: Literal["none", "masked", "causal"] = "none"  # beside a source: sees both sides, or the left one alone
-    vocabulary: Literal["as-is", "extended", "exchanged"] = (
-        "as-is"  # of `start`: that of tokenizer.path takes its place
+    start: Annotated[str | None, "a folder or hub name to go on from; if not given, a new network:"] = None
+    family: Annotated[str, 'any model_type of transformers that has a *ForMaskedLM, or "besag"; bart, marian, t5 …'] = (
+        "modernbert"
     )
-    config: dict[str, Any] = field(default_factory=dict)  # of that family; sizes not set are those of a small network
-    subtokens: int = 0  # add vectors of the runs of so many characters at most in each token to its own (AMLM); 0: none
+    decoder: Annotated[
+        Literal["none", "masked", "causal"], "beside a source: sees both sides, or the left one alone"
+    ] = "none"
+    vocabulary: Annotated[
+        Literal["as-is", "extended", "exchanged"], "of `start`: that of tokenizer.path takes its place"
+    ] = "as-is"
+    config: Annotated[dict[str, Any], "of that family; sizes not set are those of a small network"] = field(
+        default_factory=dict
+    )
+    subtokens: Annotated[
+        int, "add vectors of the runs of so many characters at most in each token to its own (AMLM); 0: none"
+    ] = 0
 
 
 @dataclass(frozen=True)
 class Masking:
-    law: str = "uniform"  # which tokens are hidden: a name of besag.masks
-    options: dict[str, Any] = field(default_factory=dict)  # of the law
-    rate: float = 0.3  # share of tokens hidden; beta and uniform draw their own, and make no use of it
-    rate_law: Literal["constant", "linear", "cosine", "beta", "uniform"] = (
-        "constant"  # over the run, or of each sequence
+    law: Annotated[str, "which tokens are hidden: a name of besag.masks"] = "uniform"
+    options: Annotated[dict[str, Any], "of the law"] = field(default_factory=dict)
+    rate: Annotated[float, "share of tokens hidden; beta and uniform draw their own, and make no use of it"] = 0.3
+    rate_law: Annotated[
+        Literal["constant", "linear", "cosine", "beta", "uniform"], "over the run, or of each sequence"
+    ] = "constant"
+    end_rate: Annotated[float | None, "linear, cosine: where the rate ends"] = None
+    hold: Annotated[float, "linear, cosine: share of the run before the rate begins to move"] = 0.0
+    mask: Annotated[float, "of hidden tokens: share shown as the mask token …"] = 1.0
+    random: Annotated[float, "… as a random token …"] = 0.0
+    keep: Annotated[float, "… as they are"] = 0.0
+    per: Annotated[Literal["token", "word", "run"], "what is shown in one way: a token, a word, hidden neighbours"] = (
+        "token"
     )
-    end_rate: float | None = None  # linear, cosine: where the rate ends
-    hold: float = 0.0  # linear, cosine: share of the run before the rate begins to move
-    mask: float = 1.0  # of hidden tokens: share shown as the mask token …
-    random: float = 0.0  # … as a random token …
-    keep: float = 0.0  # … as they are
-    per: Literal["token", "word", "run"] = "token"  # what is shown in one way: a token, a word, hidden neighbours
-    predict: float = 1.0  # of hidden tokens: share that is predicted
-    copies: int = 1  # of each passage in a batch, each with its own disjoint share hidden: prediction beyond corruption
+    predict: Annotated[float, "of hidden tokens: share that is predicted"] = 1.0
+    copies: Annotated[
+        int, "of each passage in a batch, each with its own disjoint share hidden: prediction beyond corruption"
+    ] = 1
 
 
 @dataclass(frozen=True)
 class Objective:
-    name: str = "mlm"  # what is learned: a name of besag.training.objectives
-    options: dict[str, Any] = field(default_factory=dict)  # of the objective
-    smoothing: float = 0.0  # share of each label that is spread over the vocabulary
-    length: float = 0.1  # weight of the loss of a predicted length, beside a masked decoder; 0: none is predicted
-    relation: float = 1.0  # weight of the loss of how two pieces belong together (data.context = "pairs"); 0: not asked
+    name: Annotated[str, "what is learned: a name of besag.training.objectives"] = "mlm"
+    options: Annotated[dict[str, Any], "of the objective"] = field(default_factory=dict)
+    smoothing: Annotated[float, "share of each label that is spread over the vocabulary"] = 0.0
+    length: Annotated[
+        float, "weight of the loss of a predicted length, beside a masked decoder; 0: none is predicted"
+    ] = 0.1
+    relation: Annotated[
+        float, 'weight of the loss of how two pieces belong together (data.context = "pairs"); 0: not asked'
+    ] = 1.0
 
 
 @dataclass(frozen=True)
 class Optimizer:
-    name: Literal["adamw", "muon", "lamb"] = "adamw"  # who turns gradients into steps
-    lr: float = 5e-4  # of everything, or with muon of what is no hidden matrix (embeddings, norms, biases)
-    matrix_lr: float = 0.01  # muon: of hidden matrices
-    weight_decay: float = 0.01  # of matrices; norms and biases have none
-    betas: tuple[float, float] = (0.9, 0.98)  # memory of the first and the second moment
-    eps: float = 1e-8  # added to the root of the second moment
-    momentum: float = 0.95  # muon
-    clip: float = 1.0  # largest norm of the gradient; 0: none
+    name: Annotated[Literal["adamw", "muon", "lamb"], "who turns gradients into steps"] = "adamw"
+    lr: Annotated[float, "of everything, or with muon of what is no hidden matrix (embeddings, norms, biases)"] = 5e-4
+    matrix_lr: Annotated[float, "muon: of hidden matrices"] = 0.01
+    weight_decay: Annotated[float, "of matrices; norms and biases have none"] = 0.01
+    betas: Annotated[tuple[float, float], "memory of the first and the second moment"] = (0.9, 0.98)
+    eps: Annotated[float, "added to the root of the second moment"] = 1e-8
+    momentum: Annotated[float, "muon"] = 0.95
+    clip: Annotated[float, "largest norm of the gradient; 0: none"] = 1.0
 
 
 @dataclass(frozen=True)
 class Schedule:
-    steps: int | None = None  # how long: one of these three
-    tokens: int | None = None  # read in training, special tokens counted
-    minutes: float | None = None  # of the clock: whatever can be done in that time
-    warmup: float = 0.03  # share of the run in which the learning rate rises
-    shape: Literal["linear", "cosine", "trapezoid", "constant"] = "linear"  # how it falls afterwards
-    decay: float = 0.4  # trapezoid: share of the run in which the rate falls
-    floor: float = 0.0  # share of the learning rate that is left at the end
-    ramp: float = 0.0  # share of the run over which a step grows from one batch to run.accumulate of them (Cramming)
+    steps: Annotated[int | None, "how long: one of these three"] = None
+    tokens: Annotated[int | None, "read in training, special tokens counted"] = None
+    minutes: Annotated[float | None, "of the clock: whatever can be done in that time"] = None
+    warmup: Annotated[float, "share of the run in which the learning rate rises"] = 0.03
+    shape: Annotated[Literal["linear", "cosine", "trapezoid", "constant"], "how it falls afterwards"] = "linear"
+    decay: Annotated[float, "trapezoid: share of the run in which the rate falls"] = 0.4
+    floor: Annotated[float, "share of the learning rate that is left at the end"] = 0.0
+    ramp: Annotated[
+        float, "share of the run over which a step grows from one batch to run.accumulate of them (Cramming)"
+    ] = 0.0
 
 
 @dataclass(frozen=True)
 class Run:
-    output: str = "run"  # folder of the checkpoints, logs and the finished model
-    seed: int = 0  # of everything that is random
-    device: str = "auto"  # cpu, cuda, mps; auto: the fastest there is
-    precision: Literal["auto", "float32", "bfloat16", "bfloat16-pure"] = "auto"  # pure: weights too, float32 masters
-    compile: bool = False  # with torch.compile
-    accumulate: int = 1  # batches of each process in one step
-    ema: float = 0.0  # decay of the averaged weights, which are then evaluated and saved; 0: none
-    average: int = 1  # the finished model is the mean of this many last checkpoints, which `keep` must hold
-    start_share: float = 0.0  # of the weights of model.start in the finished ones (WiSE-FT)
-    checkpoint_every: int = 1000  # steps
-    checkpoint_state: Literal["float32", "16-bit"] = "float32"  # moments and averages; weights are always exact
-    checkpoint_shard: float = 500.0  # MB of one file of a checkpoint, at most
-    keep: int = 2  # checkpoints that stay on disk
-    models_every: int = 0  # steps after which the model is also written as it is then, and kept; 0: never
-    log_every: int = 10  # steps
-    plot: bool = True  # draw OUTPUT/curves.png anew while the run goes
-    workers: int = 0  # processes that prepare batches
-    threads: int | None = None  # of the CPU; if not given, as many as torch takes
-    weights: Literal["as-trained", "int8"] = (
-        "as-trained"  # of the finished model; int8: refused where it costs too much
+    output: Annotated[str, "folder of the checkpoints, logs and the finished model"] = "run"
+    seed: Annotated[int, "of everything that is random"] = 0
+    device: Annotated[str, "cpu, cuda, mps; auto: the fastest there is"] = "auto"
+    precision: Annotated[
+        Literal["auto", "float32", "bfloat16", "bfloat16-pure"], "pure: weights too, float32 masters"
+    ] = "auto"
+    compile: Annotated[bool, "with torch.compile"] = False
+    accumulate: Annotated[int, "batches of each process in one step"] = 1
+    ema: Annotated[float, "decay of the averaged weights, which are then evaluated and saved; 0: none"] = 0.0
+    average: Annotated[int, "the finished model is the mean of this many last checkpoints, which `keep` must hold"] = 1
+    start_share: Annotated[float, "of the weights of model.start in the finished ones (WiSE-FT)"] = 0.0
+    checkpoint_every: Annotated[int, "steps"] = 1000
+    checkpoint_state: Annotated[Literal["float32", "16-bit"], "moments and averages; weights are always exact"] = (
+        "float32"
     )
-    check_memory: bool = True  # refuse a run that would need more memory than there is; false: only warn
+    checkpoint_shard: Annotated[float, "MB of one file of a checkpoint, at most"] = 500.0
+    keep: Annotated[int, "checkpoints that stay on disk"] = 2
+    models_every: Annotated[int, "steps after which the model is also written as it is then, and kept; 0: never"] = 0
+    log_every: Annotated[int, "steps"] = 10
+    plot: Annotated[bool, "draw OUTPUT/curves.png anew while the run goes"] = True
+    workers: Annotated[int, "processes that prepare batches"] = 0
+    threads: Annotated[int | None, "of the CPU; if not given, as many as torch takes"] = None
+    weights: Annotated[
+        Literal["as-trained", "int8"], "of the finished model; int8: refused where it costs too much"
+    ] = "as-trained"
+    check_memory: Annotated[bool, "refuse a run that would need more memory than there is; false: only warn"] = True
 
 
 @dataclass(frozen=True)
 class Adapt:
-    method: Literal["none", "bitfit", "lora", "bottleneck"] = (
-        "none"  # train everything; bias terms; low-rank additions; a narrow network a layer
-    )
-    rank: int = 8  # lora; bottleneck: its width
-    alpha: float = 16.0  # lora: the addition is scaled by alpha / rank
-    targets: tuple[str, ...] = ()  # lora: names of modules; none: every linear layer of the body
-    keep: Literal["auto", "merged", "apart"] = (
-        "auto"  # apart: OUTPUT/adapter alone is written; auto: so for bottlenecks, which are in no weights
-    )
-    task: str | None = None  # mixed task + MLM loss (UDALM): a TSV or JSONL file with `text` and `label`
-    task_weight: float | None = None  # of the task beside the objective; if not given, n / (n + m), as UDALM says
+    method: Annotated[
+        Literal["none", "bitfit", "lora", "bottleneck"],
+        "train everything; bias terms; low-rank additions; a narrow network a layer",
+    ] = "none"
+    rank: Annotated[int, "lora; bottleneck: its width"] = 8
+    alpha: Annotated[float, "lora: the addition is scaled by alpha / rank"] = 16.0
+    targets: Annotated[tuple[str, ...], "lora: names of modules; none: every linear layer of the body"] = ()
+    keep: Annotated[
+        Literal["auto", "merged", "apart"],
+        "apart: OUTPUT/adapter alone is written; auto: so for bottlenecks, which are in no weights",
+    ] = "auto"
+    task: Annotated[str | None, "mixed task + MLM loss (UDALM): a TSV or JSONL file with `text` and `label`"] = None
+    task_weight: Annotated[
+        float | None, "of the task beside the objective; if not given, n / (n + m), as UDALM says"
+    ] = None
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    every: int = 0  # steps; 0: at the end only
-    rate: float = 0.15  # held-out masked loss
-    sentences: int = 200  # for pseudo-perplexity and compatibility
-    minimal_pairs: tuple[str, ...] = ()  # files: BLiMP's JSONL, or TSV
-    pairs_each: int = 100  # of each file
-    general: tuple[str, ...] = ()  # files of other text than is trained on: what is forgotten, from their beginnings
+    every: Annotated[int, "steps; 0: at the end only"] = 0
+    rate: Annotated[float, "held-out masked loss"] = 0.15
+    sentences: Annotated[int, "for pseudo-perplexity and compatibility"] = 200
+    minimal_pairs: Annotated[tuple[str, ...], "files: BLiMP's JSONL, or TSV"] = ()
+    pairs_each: Annotated[int, "of each file"] = 100
+    general: Annotated[
+        tuple[str, ...], "files of other text than is trained on: what is forgotten, from their beginnings"
+    ] = ()
 
 
 @dataclass(frozen=True)
 class Card:
-    name: str | None = None  # of the model; if not given, that of the output folder
-    license: str | None = (
-        None  # of the weights: apache-2.0, cc-by-4.0 …; if not given, the card says that none is stated
-    )
-    language: tuple[str, ...] = ()  # codes: en, de …
-    about: str | None = None  # a sentence or two at the top
-    data: tuple[str, ...] = ()  # where the texts come from and under which licences, a line each
-    limits: tuple[str, ...] = ()  # what the model should not be trusted with, a line each
+    name: Annotated[str | None, "of the model; if not given, that of the output folder"] = None
+    license: Annotated[
+        str | None, "of the weights: apache-2.0, cc-by-4.0 …; if not given, the card says that none is stated"
+    ] = None
+    language: Annotated[tuple[str, ...], "codes: en, de …"] = ()
+    about: Annotated[str | None, "a sentence or two at the top"] = None
+    data: Annotated[tuple[str, ...], "where the texts come from and under which licences, a line each"] = ()
+    limits: Annotated[tuple[str, ...], "what the model should not be trusted with, a line each"] = ()
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,9 @@
-"""A recipe as TOML text. The comment behind a dataclass field is its explanation: it is read from the source file."""
+"""A recipe as TOML text. What a key means is in the annotation of its dataclass field."""
 
 from __future__ import annotations
 
-import inspect
-import io
 import json
 import re
-import tokenize
 import typing
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -74,16 +71,6 @@ def _choices(hint: Any) -> str:
 
 
 def explanations(kind: type[Any]) -> dict[str, str]:
-    """The comment behind each field of a dataclass; nothing where the source is not there to be read."""
-    try:
-        source = inspect.getsource(kind)
-    except OSError:
-        return {}
-    found: dict[str, str] = {}
-    name = ""
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.NAME and token.start[1] == 4:  # the first word of a line of the class
-            name = token.string
-        elif token.type == tokenize.COMMENT and name:
-            found[name] = f"{found[name]} {token.string[1:].strip()}" if name in found else token.string[1:].strip()
-    return found
+    """Return what each annotated field of a dataclass means."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {name: hint.__metadata__[0] for name, hint in hints.items() if typing.get_origin(hint) is typing.Annotated}
