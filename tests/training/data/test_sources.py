@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import lzma
+import os
 import sys
 import tracemalloc
 from pathlib import Path
@@ -216,6 +217,34 @@ def test_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
     assert texts(Data(dataset="some/corpus", split="test", held_out=0.0)) == ["a", "b"]
     assert asked == {"name": "some/corpus", "split": "test", "streaming": False}
+
+
+@pytest.mark.parametrize("rows", [4, 3])
+def test_a_changed_dataset_has_another_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    pytest.importorskip("datasets")
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    file, data = tmp_path / "corpus" / "train.jsonl", Data(dataset=str(tmp_path / "corpus"), held_out=0.0)
+    file.parent.mkdir()
+
+    def put(count: int) -> None:
+        file.write_text("".join(f'{{"text": "row {number}"}}\n' for number in range(count)))
+
+    put(3)
+    before = fingerprint(data)
+    assert fingerprint(data) == before
+    put(rows)
+    os.utime(file, ns=(10**18, 10**18))  # whatever the clock of this disk can tell apart
+    assert fingerprint(data) != before
+    assert fingerprint(data)["dataset"][:2] == [data.dataset, "train"]
+
+
+def test_a_dataset_without_a_version_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load_dataset_builder(name: str) -> None:
+        raise ConnectionError("Couldn't reach it")
+
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset_builder=load_dataset_builder))
+    with pytest.raises(BesagError, match="'no/such'.*Couldn't reach it"):
+        fingerprint(Data(dataset="no/such", held_out=0.0))
 
 
 def test_standard_input_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from tests import networks
 from tests.training.objectives import examples
+from tests.training.objectives.waiting import Waits, on_device
 from torch import Tensor
 
 from besag.errors import BesagError
@@ -168,3 +169,12 @@ def test_nothing_to_learn_is_refused(tags: Tagged, tmp_path: Path) -> None:
 def test_wrong_options_are_refused(wrong: dict[str, float], tags: Tagged) -> None:
     with pytest.raises(BesagError, match=next(iter(wrong))):
         LERT(examples.encoder("bert"), tags=tags, **wrong)
+
+
+def test_no_step_waits_for_the_device(tags: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, batch = knowing(tags, rate=0.5), examples.batch(family="bert", progress=1 / 4)
+    table = made.encoder.model.get_input_embeddings().weight
+    monkeypatch.setattr(made.encoder, "states", lambda ids, layout: table[ids])  # which pads on the CPU
+    with pytest.raises(Waits):
+        made.beside(on_device(batch)._replace(host_draw=None))
+    torch.testing.assert_close(made(on_device(batch)).total.as_subclass(torch.Tensor), made(batch).total)

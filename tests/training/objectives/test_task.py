@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests import networks
+from tests.training.objectives.waiting import Waits, on_device
 from torch.nn import functional as F
 
 from besag.errors import BesagError
@@ -49,7 +50,7 @@ def test_by_itself_the_task_counts_as_its_share_of_the_texts():
     both, one = mixture(rows=6), batch()
     passages = one.layout.rows
     share = 6 / (6 + passages)
-    assert both.shares(one) == pytest.approx((1 - share, share))
+    assert tuple(map(float, both.shares(one))) == pytest.approx((1 - share, share))
     loss, alone = both(one), both.objective(one)
     torch.testing.assert_close(loss.total, (1 - share) * alone.total + share * 3.0 * loss.logs["task_loss"])
     empty = one._replace(layout=one.layout._replace(bounds=torch.cat([one.layout.bounds, one.layout.bounds[-1:]])))
@@ -188,3 +189,12 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path):
     (tmp_path / "bytes.tsv").write_bytes(b"text\tlabel\n\xff\ta\n")
     with pytest.raises(BesagError, match=r"line 2, byte 1 \(0xff\) is not UTF-8"):
         Examples.read(tmp_path / "bytes.tsv")
+
+
+def test_no_step_waits_for_the_device(monkeypatch):
+    both, one = mixture(rows=6), batch()
+    table = both.encoder.model.get_input_embeddings().weight
+    monkeypatch.setattr(both.encoder, "states", lambda ids, layout: table[ids])  # which pads on the CPU
+    with pytest.raises(Waits):
+        both.examples_beside(on_device(one)._replace(host_draw=None))
+    torch.testing.assert_close(both(on_device(one)).total.as_subclass(torch.Tensor), both(one).total)

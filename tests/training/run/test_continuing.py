@@ -31,8 +31,19 @@ def test_the_same_text_and_tokenizer_go_on_and_others_do_not(tmp_path: Path) -> 
     with pytest.raises(BesagError, match=r"the tokenizer .* is not what it was"):
         refuse_other_text(start, built(tmp_path / "run", family="roberta"))
     refuse_other_text(Checkpoint(tmp_path, {"text": "abc"}), built(tmp_path / "run"))  # of before it was written down
-    stream = SimpleNamespace(**{**vars(built(tmp_path / "run")), "train": None})
-    assert belonging(stream)["text"] is None
+
+
+def test_a_stream_goes_on_with_the_same_version_of_a_dataset_alone(tmp_path: Path) -> None:
+    def stream(version: str | None) -> Any:
+        batches = SimpleNamespace(version=version)
+        return SimpleNamespace(**{**vars(built(tmp_path / "run")), "train": None, "batches": batches})
+
+    assert belonging(stream(None))["text"] is None
+    start = Checkpoint(tmp_path, belonging(stream("c0ffee")))
+    refuse_other_text(start, stream("c0ffee"))
+    refuse_other_text(Checkpoint(tmp_path, {"text": None}), stream("c0ffee"))  # of before it was written down
+    with pytest.raises(BesagError, match="is not what it was"):
+        refuse_other_text(start, stream("facade"))
 
 
 def test_processes_times_batches_stay(tmp_path: Path) -> None:

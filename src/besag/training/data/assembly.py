@@ -141,6 +141,7 @@ class Maker:
             tag = np.append(tag, np.full(len(pads), -1)) if len(tag) else tag
             rate, draw = np.append(rate, np.ones(len(extra))), np.append(draw, np.zeros(len(extra), np.int64))
             length = np.append(length, extra)
+        draw = np.ascontiguousarray(draw, np.int64)
         longest = self.longest if self.unpadded else int(length.max())
         layout = Layout.of_lengths(torch.from_numpy(length.astype(np.int64)), longest)
         if self.tiled:
@@ -155,11 +156,12 @@ class Maker:
             torch.from_numpy(asked.astype(np.int64)),
             torch.from_numpy(weight),
             torch.from_numpy(rate.astype(np.float32)),
-            torch.from_numpy(np.ascontiguousarray(draw, np.int64)),
+            torch.from_numpy(draw),
             parts.step,
             parts.progress,
             torch.from_numpy(tag.astype(np.int64)) if len(tag) else None,
             None if parts.relation is None else self._relation(parts.relation, len(length)),
+            draw.tobytes(),
         )
 
     def _relation(self, of_passages: Ints, rows: int) -> torch.Tensor:  # (rows,)

@@ -9,6 +9,7 @@ line. Knows no tokenizer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from besag.errors import BesagError, quoted, require
@@ -44,13 +45,26 @@ def from_rows(rows: Iterable[Row], data: Data) -> Iterator[Document]:
 
 def from_dataset(name: str, data: Data) -> Iterator[Document]:
     datasets: Any = require("datasets", "train")
-    try:
+    with _loading(name, data):
         rows = datasets.load_dataset(name, split=data.split, streaming=data.stream)
+    for number, row in enumerate(rows, start=1):
+        yield from document(row, f"{name}[{data.split}], row {number}", data)
+
+
+def version(name: str, data: Data) -> str:
+    """Return what `datasets` knows the content of a dataset by: its commit, or the sizes and times of its files."""
+    datasets: Any = require("datasets", "train")
+    with _loading(name, data):
+        return str(datasets.load_dataset_builder(name).hash)
+
+
+@contextmanager
+def _loading(name: str, data: Data) -> Iterator[None]:
+    try:
+        yield
     except Exception as failure:  # whatever a dataset's own code, its files or the network may raise
         asked = f"data.dataset = {name!r} with data.split = {data.split!r}"
         raise BesagError(f"{asked} cannot be loaded: {_first_line(failure)}") from failure
-    for number, row in enumerate(rows, start=1):
-        yield from document(row, f"{name}[{data.split}], row {number}", data)
 
 
 def document(row: Mapping[str, Any], origin: str, data: Data) -> Iterator[Document]:

@@ -28,7 +28,7 @@ from besag.files import lines
 from besag.files.lines import Line
 from besag.files.rows import NoRows, format_of, read
 from besag.training.data.rows import Document as Document
-from besag.training.data.rows import from_dataset, from_rows, wanted
+from besag.training.data.rows import from_dataset, from_rows, version, wanted
 from besag.training.data.swaps import Swaps, file_of
 from besag.training.recipe import Data
 
@@ -119,7 +119,8 @@ def files(names: Iterable[str]) -> list[str]:
 
 
 def fingerprint(data: Data, which: Which = "train") -> dict[str, Any]:
-    """What the documents are read from, so that a change is seen: files, their sizes and times, and the rules."""
+    """What the documents are read from, so that a change is seen: files, their sizes and times, the version of a
+    dataset, and the rules."""
     names = data.valid if which == "valid" and data.valid else data.train
     stands = []
     for name in files(names):
@@ -127,7 +128,7 @@ def fingerprint(data: Data, which: Which = "train") -> dict[str, Any]:
         stands.append([name, *((stat.st_size, stat.st_mtime_ns) if stat else (0, 0))])
     return {
         "files": stands,
-        "dataset": [data.dataset, data.split] if data.dataset else None,
+        "dataset": [data.dataset, data.split, version(data.dataset, data)] if data.dataset else None,
         "field": data.field,
         "spans": data.spans,
         "held_out": [which, data.held_out] if not data.valid else None,

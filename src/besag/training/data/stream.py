@@ -23,6 +23,7 @@ from besag.training.data import cuts
 from besag.training.data.assembly import Maker, Parts, Template
 from besag.training.data.batch_plan import bucketed, full, scattered
 from besag.training.data.clock import Clock, indices
+from besag.training.data.rows import version
 from besag.training.data.sources import STDIN, documents
 from besag.training.data.tokens import Tokens, tokenised
 from besag.training.network.batch import Batch
@@ -59,6 +60,7 @@ class StreamBatches(IterableDataset[Batch | Parts]):
     ) -> None:
         self.data, self.vocabulary, self.clock, self.seed, self.unpadded = data, vocabulary, clock, seed, unpadded
         self.from_stdin = STDIN in data.train
+        self.version = None if data.dataset is None else version(data.dataset, data)  # of what is read
         if self.from_stdin and clock.world > 1:
             raise BesagError("standard input belongs to one process: give several the files they are to read.")
         self.order = indices(0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -39,6 +40,10 @@ class Layout(NamedTuple):
         position = torch.arange(len(row), device=row.device) - bounds[row].long()
         return cls(bounds, row, position, int(lengths.max()) if longest is None else longest)
 
+    def to(self, device: torch.device | str) -> Layout:
+        moved: Layout = _moved(self, device)
+        return moved
+
     def kept(self, keep: Tensor) -> Layout:
         """The layout of the tokens with keep (T,) alone; they stay at their positions."""
         counts = torch.bincount(self.row[keep], minlength=self.rows)
@@ -67,6 +72,12 @@ class Batch(NamedTuple):
     progress: float  # from 0 to 1 over the whole run
     tag: Tensor | None = None  # (T,) int64: the tags that were given with the text, −1 where none was; None: nowhere
     relation: Tensor | None = None  # (R,) int64: how the second piece of each belongs to the first; −1: no word of it
+    host_draw: bytes | None = None  # `draw` once more, as int64 that no device holds: reading it waits for nothing
+
+    @property
+    def draw_on_host(self) -> Tensor:
+        """(R,) `draw` as a tensor of the CPU."""
+        return self.draw.cpu() if self.host_draw is None else torch.tensor(np.frombuffer(self.host_draw, np.int64))
 
     def to(self, device: torch.device | str) -> Batch:
         moved: Batch = _moved(self, device)

@@ -65,9 +65,10 @@ class Alternate(Objective):
     @property
     def purpose(self) -> str:
         """What the network can be used for: without a masked step it never learns to predict at a mask."""
-        in_steps = self.pattern == "alternate" and self.steps is not None
-        never_masked = self.causal == 1 or self.lead == 1 or (in_steps and self.is_causal(self.steps - 1, 1.0))
-        return "encode" if self.shift or never_masked else "score"
+        masked = self.causal < 1 and self.lead < 1
+        if self.pattern == "alternate" and self.steps is not None:
+            masked = masked and not self.is_causal(self.steps - 1, 1.0)
+        return "score" if masked and not self.shift else "encode"
 
     def is_causal(self, step: int, progress: float) -> bool:
         if progress < self.lead:

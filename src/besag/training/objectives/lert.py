@@ -158,10 +158,14 @@ class LERT(Objective):
         losses, guesses = predict(self.encoder, self.encoder.states(batch.inputs, batch.layout), batch)
         masked = (losses * batch.weight).sum()
         ids, tags, layout, hidden = self.beside(batch)
-        states = self.encoder.states(ids.masked_fill(hidden, self.encoder.mask_id), layout)[hidden]  # (J, H)
-        row, tags = layout.row[hidden], tags[hidden]
-        count = torch.bincount(row, minlength=layout.rows).clamp(min=1)
-        asked = torch.zeros(layout.rows, device=ids.device).index_add(0, batch.layout.row[batch.asked], batch.weight)
+        at = hidden.nonzero()[:, 0]  # (J,) like all that is counted, on the host: no step waits for the device
+        count = torch.bincount(layout.row[at], minlength=layout.rows).clamp(min=1)
+        inputs, row, tags, at, count = (
+            part.to(batch.ids.device, non_blocking=True)
+            for part in (ids.masked_fill(hidden, self.encoder.mask_id), layout.row[at], tags[at], at, count)
+        )
+        states = self.encoder.states(inputs, layout.to(inputs.device))[at]  # (J, H)
+        asked = torch.zeros(layout.rows, device=inputs.device).index_add(0, batch.layout.row[batch.asked], batch.weight)
         weight = (asked / count)[row]  # (J,)
         total, logs = masked, {"masked_loss": masked.detach() / batch.weight.sum().clamp_min(1e-9)}
         for place, kind in enumerate(self.kinds):
@@ -177,18 +181,19 @@ class LERT(Objective):
         return min(1.0, progress / self.full[kind])
 
     def beside(self, batch: Batch) -> tuple[Tensor, Tensor, Layout, Tensor]:
-        """A tagged text for each passage: ids (T',), tags (T', kinds), how they lie, and which are hidden (T',)."""
+        """A tagged text for each passage: ids (T',), tags (T', kinds), how they lie, and which are hidden (T',); all of
+        it on the host."""
         if self.texts is None:
             raise BesagError("lert must know the vocabulary: call meet(vocabulary)")
-        device = batch.ids.device
-        which = (draws.uniform(self.seed, Training.LERT_TEXT, batch.draw) * len(self.texts)).long()  # (R,)
+        draw = batch.draw_on_host
+        which = (draws.uniform(self.seed, Training.LERT_TEXT, draw) * len(self.texts)).long()  # (R,)
         chosen = [self.texts[index] for index in which.tolist()]
-        ids, tags = (torch.cat(parts).to(device) for parts in zip(*chosen, strict=True))
-        layout = Layout.of_lengths(torch.tensor([len(text) for text, _ in chosen], device=device))
+        ids, tags = (torch.cat(parts) for parts in zip(*chosen, strict=True))
+        layout = Layout.of_lengths(torch.tensor([len(text) for text, _ in chosen]))
         able = tags[:, 0] >= 0
-        noise = draws.uniform(self.seed, Training.LERT_HIDE, batch.draw[layout.row], layout.column)
+        noise = draws.uniform(self.seed, Training.LERT_HIDE, draw[layout.row], layout.column)
         wanted = self.rate * sizes(able, layout)
-        up = draws.uniform(self.seed, Training.LERT_ROUNDING, batch.draw) < wanted - wanted.floor()
+        up = draws.uniform(self.seed, Training.LERT_ROUNDING, draw) < wanted - wanted.floor()
         return ids, tags, layout, lowest(noise, able, layout, (wanted.floor() + up).clamp(min=1))
 
 

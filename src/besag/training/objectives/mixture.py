@@ -36,7 +36,7 @@ class Mixture(Objective):
     def purpose(self) -> str:
         return self.objective.purpose
 
-    def shares(self, batch: Batch) -> tuple[float, float]:
+    def shares(self, batch: Batch) -> tuple[float | Tensor, float | Tensor]:
         """What the objective and the other count."""
         return 1.0, self.weight
 

@@ -32,6 +32,7 @@ from besag.files import columns, rows
 from besag.files.whole import write_whole
 from besag.noise import Training
 from besag.training.network.batch import Batch, Layout
+from besag.training.objectives.mdlm import sizes
 from besag.training.objectives.mixture import Mixture
 from besag.training.objectives.objective import Loss, Objective
 from besag.vocabulary import Vocabulary
@@ -105,21 +106,21 @@ class TaskMixture(Mixture):
         loss: Loss = self.objective(batch)
         chosen = self.examples_beside(batch)
         logits = self.logits(chosen)  # (rows, C)
-        labels = self._labels[chosen].to(logits.device)
+        labels = self._labels[chosen].to(logits.device, non_blocking=True)
         task = F.cross_entropy(logits.float(), labels)
         accuracy = (logits.argmax(-1) == labels).float().mean()
         return self.added(loss, batch, task, {"task_loss": task, "task_accuracy": accuracy})
 
-    def shares(self, batch: Batch) -> tuple[float, float]:
+    def shares(self, batch: Batch) -> tuple[float | Tensor, float | Tensor]:
         if not self.by_texts:
             return super().shares(batch)
-        passages = int((torch.bincount(batch.layout.row[batch.free]) > 0).sum())  # what only fills a batch up is none
+        passages = (sizes(batch.free, batch.layout) > 0).sum()  # what only fills a batch up is none
         task = self.rows / (self.rows + passages)
         return 1.0 - task, task
 
     def examples_beside(self, batch: Batch) -> Tensor:
         """(rows,) which labelled texts stand beside a batch."""
-        first = int(batch.draw[0])
+        first = int(batch.draw_on_host[0])
         draws = noise.uniform(self.seed, Training.TASK_EXAMPLES, first, np.arange(self.rows))
         return torch.from_numpy((draws * len(self._ids)).astype(np.int64))
 
@@ -127,10 +128,9 @@ class TaskMixture(Mixture):
         """What the head says of some of the examples."""
         device = self.head.weight.device
         ids = [self._ids[int(index)] for index in chosen]
-        free = torch.cat([self._free[int(index)] for index in chosen]).to(device)
-        lengths = [len(one) for one in ids]
-        layout = Layout.of_lengths(torch.tensor(lengths, device=device), max(lengths))
-        states = self.encoder.states(torch.cat(ids).to(device), layout)  # (T, H)
+        free = torch.cat([self._free[int(index)] for index in chosen]).to(device, non_blocking=True)
+        layout = Layout.of_lengths(torch.tensor([len(one) for one in ids])).to(device)
+        states = self.encoder.states(torch.cat(ids).to(device, non_blocking=True), layout)  # (T, H)
         share = free.to(states.dtype)
         summed = states.new_zeros(len(ids), states.shape[1]).index_add(0, layout.row, states * share[:, None])
         count = states.new_zeros(len(ids)).index_add(0, layout.row, share)

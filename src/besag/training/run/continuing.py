@@ -17,15 +17,18 @@ if TYPE_CHECKING:
 
 
 def belonging(built: Built) -> dict[str, Any]:
-    """What a checkpoint says of the text it was trained on; a stream has no checksum."""
-    text = None if built.train is None else str(built.train.meta["arrays"]["tokens"]["sha256"])
-    return {"text": text, "tokenizer": tokenizer_digest(built.vocabulary), "lengths": built.lengths}
+    """What a checkpoint says of the text it was trained on; a stream has no checksum, but that of a dataset a version."""
+    about = {"tokenizer": tokenizer_digest(built.vocabulary), "lengths": built.lengths}
+    if built.train is None:
+        return {"text": None, "dataset": built.batches.version, **about}
+    return {"text": str(built.train.meta["arrays"]["tokens"]["sha256"]), **about}
 
 
 def refuse_other_text(start: Checkpoint, built: Built) -> None:
     now = belonging(built)
     data, tokenizer = built.recipe.data, built.recipe.tokenizer
-    if start.meta.get("text") != now["text"]:
+    changed = start.meta.get("dataset", now.get("dataset")) != now.get("dataset")
+    if changed or start.meta.get("text") != now["text"]:
         raise BesagError(
             f"the text in {', '.join(data.train) or data.dataset} is not what it was when this run began: bring the "
             "old one back, or begin a new run in another folder (run.output)"
