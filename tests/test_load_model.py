@@ -1,12 +1,17 @@
 """`besag.load`: who is taken as he is, and whose law of masks is taken out. Folders: tests/conditionals."""
 
 import numpy as np
+import pytest
 from tests import networks
 from tests.conditionals.test_adapters import made, stored
 from tests.laws import Arbitrary
 
 import besag
+from besag import models
+from besag.bulk.models import about_model
 from besag.conditionals import tilt
+from besag.conditionals.checkpoint import find_folder
+from besag.training.network.networks import found
 
 
 def test_whoever_answers_already_is_taken_as_he_is():
@@ -26,3 +31,16 @@ def test_the_tilt_of_an_adapter_is_that_of_its_own_training(tmp_path):
     by_hand = {folder: besag.load(tilt.Untilted(plain.conditionals, tilt.load_tilt(folder))) for folder in tables}
     text = "the dog saw a cat"
     assert found.score(text).total == by_hand[adapter].score(text).total != by_hand[base].score(text).total
+
+
+@pytest.mark.parametrize("name", [None, *models.NAMES])
+def test_a_name_of_the_bundled_model_is_the_same_model_everywhere(tmp_path, monkeypatch, name):
+    stored(tmp_path / "bundled")
+    stored(tmp_path / "embedded")
+    monkeypatch.chdir(tmp_path)  # where a folder of that name is another model
+    monkeypatch.setattr(models, "path", lambda: tmp_path / "bundled")
+    lm = besag.load(name, device="cpu")
+    assert (lm.name, lm.conditionals.folder) == (models.EMBEDDED, tmp_path / "bundled")
+    assert about_model(name, None) == about_model(None, None)
+    if name is not None:
+        assert find_folder(found(name), None) == tmp_path / "bundled"  # of a recipe

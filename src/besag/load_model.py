@@ -61,7 +61,7 @@ def load(
     if isinstance(model, Conditionals):
         conditionals = _as_it_is(model, adapter)
     else:
-        if model is None or model == models.EMBEDDED:
+        if model is None or models.is_bundled(model):
             model, name = models.path(), name or models.EMBEDDED
         from besag.conditionals.loading import load_conditionals  # brings transformers, which exact laws do without
 

@@ -20,6 +20,6 @@ def test_a_changed_file_is_seen(bert: Path, tmp_path: Path) -> None:
     assert about_model(str(copy), None) == before
     (copy / "config.json").write_text((copy / "config.json").read_text() + " ")
     assert about_model(str(copy), None) != before
-    assert about_model(None, None) == about_model("small-en", None)
+    assert about_model(None, None) == about_model("small-en", None) == about_model("embedded", None)
     with pytest.raises(BesagError, match="there is no folder"):
         about_model("/no/such", None)

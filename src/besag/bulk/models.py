@@ -14,7 +14,7 @@ KEPT = (".json", ".txt", ".model", ".safetensors", ".bin", ".codes")  # endings 
 
 def about_model(name: str | None, revision: str | None) -> dict[str, Any]:
     """The model's name, and a hash of its files; a hub's model is fetched for it."""
-    if name is None or name == models.EMBEDDED:
+    if name is None or models.is_bundled(name):
         return {"name": models.EMBEDDED, "hash": files_hash(models.path())}
     if os.path.isdir(os.path.expanduser(name)):
         return {"name": Path(name).name, "hash": files_hash(os.path.expanduser(name))}

@@ -55,7 +55,7 @@ def export(
     The cost, the mean |difference| of `pll` a token, is written on the card in OUT/README.md.
     """
     from besag.evaluation.pair_files import read_pairs
-    from besag.models import EMBEDDED, path
+    from besag.models import is_bundled, path
     from besag.training.run.rounding import SENTENCES, check
     from besag.training.run.rounding import export as write
 
@@ -69,7 +69,7 @@ def export(
     if not chosen:
         raise BesagError(f"{texts} holds no text to measure the cost on")
     both = [(one.good, one.bad) for file in pairs or () for one in read_pairs(file, limit)]
-    source = path() if model == EMBEDDED else model
+    source = path() if is_bundled(model) else model
     cost = write(
         source, output, weights, texts=chosen, sources=given, pairs=both, most=most, revision=revision, force=force
     )

@@ -36,7 +36,7 @@ def models(name: Name = None, revision: o.Revision = None) -> int:
 
     Exit code 1: it cannot be used.
     """
-    from besag.models import EMBEDDED, path
+    from besag.models import EMBEDDED, is_bundled, path
 
     if name is None:
         row = {LABELS[key]: _said(fact) for key, fact in _facts(path()).items()}
@@ -45,7 +45,7 @@ def models(name: Name = None, revision: o.Revision = None) -> int:
         return 0
     from besag.conditionals.loading import describe  # brings transformers, which the list does without
 
-    facts = describe(path() if name == EMBEDDED else name, revision)
+    facts = describe(path() if is_bundled(name) else name, revision)
     width = max(map(len, LABELS.values()))
     print(shown(name), *(f"  {label:<{width}}  {_said(facts[key])}" for key, label in LABELS.items()), sep="\n")
     why_not = shown(as_typed(facts["why_not"], ModelOptions))

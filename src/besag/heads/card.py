@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from besag import models
 from besag.files.whole import write_whole
 from besag.heads.examples import Split
 from besag.heads.recipe import HeadRecipe
@@ -39,7 +40,7 @@ def _lines(
 ) -> Iterator[str]:
     what = "Labels texts" if recipe.task.kind == "classify" else "Tags words"
     auto = "AutoModelForSequenceClassification" if recipe.task.kind == "classify" else "AutoModelForTokenClassification"
-    start = Path(recipe.model.start).name
+    start = models.EMBEDDED if models.is_bundled(recipe.model.start) else Path(recipe.model.start).name
     yield from (
         f"# {name}",
         "",

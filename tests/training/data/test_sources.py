@@ -243,7 +243,7 @@ def test_a_dataset_without_a_version_is_told(monkeypatch: pytest.MonkeyPatch) ->
         raise ConnectionError("Couldn't reach it")
 
     monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset_builder=load_dataset_builder))
-    with pytest.raises(BesagError, match="'no/such'.*Couldn't reach it"):
+    with pytest.raises(BesagError, match=r"'no/such'.*Couldn't reach it"):
         fingerprint(Data(dataset="no/such", held_out=0.0))
 
 

@@ -53,7 +53,10 @@ def test_the_head_is_yaml_that_the_hub_reads():
         "tags": ["masked-lm", "besag"],
     }
     assert head(card.text(recipe(model=Model(start="some/name")), FACTS))["base_model"] == "some/name"
-    assert "base_model" not in head(card.text(recipe(model=Model(start=models.EMBEDDED)), FACTS))  # no name of the hub
+    for name in models.NAMES:
+        said = card.text(recipe(model=Model(start=name)), FACTS)
+        assert "base_model" not in head(said)  # no name of the hub
+        assert f"begun from `{models.EMBEDDED}`" in said
 
 
 def test_everything_that_is_known_is_said():

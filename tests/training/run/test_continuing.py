@@ -33,12 +33,16 @@ def test_the_same_text_and_tokenizer_go_on_and_others_do_not(tmp_path: Path) -> 
     refuse_other_text(Checkpoint(tmp_path, {"text": "abc"}), built(tmp_path / "run"))  # of before it was written down
 
 
-def test_a_stream_goes_on_with_the_same_version_of_a_dataset_alone(tmp_path: Path) -> None:
-    def stream(version: str | None) -> Any:
-        batches = SimpleNamespace(version=version)
-        return SimpleNamespace(**{**vars(built(tmp_path / "run")), "train": None, "batches": batches})
+def test_a_stream_of_files_has_no_checksum(tmp_path: Path) -> None:
+    assert belonging(SimpleNamespace(**{**vars(built(tmp_path / "run")), "train": None}))["text"] is None
 
-    assert belonging(stream(None))["text"] is None
+
+def test_a_stream_goes_on_with_the_same_version_of_a_dataset_alone(tmp_path: Path) -> None:
+    def stream(version: str) -> Any:
+        recipe = a_run.small(tmp_path / "run", {"data": {"train": [], "dataset": "some/corpus", "stream": True}})
+        more = {"train": None, "recipe": recipe, "batches": SimpleNamespace(version=version)}
+        return SimpleNamespace(**{**vars(built(tmp_path / "run")), **more})
+
     start = Checkpoint(tmp_path, belonging(stream("c0ffee")))
     refuse_other_text(start, stream("c0ffee"))
     refuse_other_text(Checkpoint(tmp_path, {"text": None}), stream("c0ffee"))  # of before it was written down

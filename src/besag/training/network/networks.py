@@ -45,8 +45,8 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def found(name: str) -> str | Path:
-    """The embedded model's folder by its name; everything else is a folder or a hub name."""
-    return models.path() if name in ("embedded", models.EMBEDDED) else name
+    """The bundled model's folder by its names; everything else is a folder or a Hub model ID."""
+    return models.path() if models.is_bundled(name) else name
 
 
 def network(recipe: Recipe, vocabulary: Vocabulary) -> Any:

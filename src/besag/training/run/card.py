@@ -163,7 +163,7 @@ def _head(recipe: Recipe, facts: Facts) -> str:
     lines += [f"library_name: {library}", f"pipeline_tag: {PIPELINES[facts.purpose]}"]
     lines += ["tags:", *(["- masked-lm"] if facts.purpose == "score" else []), "- besag"]
     start = recipe.model.start
-    if start and start != models.EMBEDDED and not Path(start).exists():
+    if start and not models.is_bundled(start) and not Path(start).exists():
         lines.append(f"base_model: {json.dumps(start)}")
     return "\n".join([*lines, "---"])
 
@@ -348,7 +348,9 @@ def _options(options: Mapping[str, Any]) -> str:
 
 
 def shown(name: str) -> str:
-    """A hub name as it is; of a folder only its own name."""
+    """A Hub model ID as it is, the bundled model by its own name; of a folder only its own name."""
+    if models.is_bundled(name):
+        return models.EMBEDDED
     return Path(name).resolve().name if Path(name).exists() or name.startswith((".", "/")) else name
 
 

@@ -5,10 +5,11 @@ A checkpoint says what it belongs to (`belonging`); the rest of a recipe is comp
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from besag.errors import BesagError
 from besag.training.data.cache import tokenizer_digest
+from besag.training.data.stream import StreamBatches
 from besag.training.recipe import Recipe
 from besag.training.run.checkpoint import Checkpoint
 
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
 
 
 def belonging(built: Built) -> dict[str, Any]:
-    """What a checkpoint says of the text it was trained on; a stream has no checksum, but that of a dataset a version."""
-    about = {"tokenizer": tokenizer_digest(built.vocabulary), "lengths": built.lengths}
-    if built.train is None:
-        return {"text": None, "dataset": built.batches.version, **about}
-    return {"text": str(built.train.meta["arrays"]["tokens"]["sha256"]), **about}
+    """What a checkpoint says of its text: a checksum; of a stream nothing, or the version of its dataset."""
+    about: dict[str, Any] = {"tokenizer": tokenizer_digest(built.vocabulary), "lengths": built.lengths}
+    if built.train is not None:
+        return {"text": str(built.train.meta["arrays"]["tokens"]["sha256"]), **about}
+    if built.recipe.data.dataset is not None:
+        about["dataset"] = cast(StreamBatches, built.batches).version
+    return {"text": None, **about}
 
 
 def refuse_other_text(start: Checkpoint, built: Built) -> None:
