@@ -266,6 +266,7 @@ WHOLE: dict[str, str] = {  # tests of no one file
     "test_walks.py": "the walks in docs/architecture.md",
     "training/objectives/test_surgery.py": "whether an objective leaves a plain network behind",
     "training/run/test_resume.py": "a run that is killed, whatever its parts",
+    "training/run/test_unmasked.py": "runs that mask nothing, from the recipe to the card",
     "training/tokenizer/test_tokenizer.py": "the package itself",
     "translation/test_study.py": "benchmarks/translation.py, from pairs to its figure",
 }

@@ -22,11 +22,12 @@ from besag.conditionals import loading
 from besag.errors import BesagError
 from besag.hardware import choose_dtype
 from besag.masks.law import MaskLaw
+from besag.results.words import counted
 from besag.training.data import context_batches, in_place, one_line, parallel, sources
 from besag.training.data.batch_plan import BatchPlan
 from besag.training.data.cache import Cache
 from besag.training.data.contexts import Contexts
-from besag.training.data.loader import BatchDataset, Clock, StreamBatches, Template, indices, make_loader
+from besag.training.data.loader import BatchDataset, Clock, Parts, StreamBatches, Template, indices, make_loader
 from besag.training.data.pair_batches import PairBatches, PairPlan
 from besag.training.data.parallel import Parallel
 from besag.training.network import adapt, causal_start, networks
@@ -44,6 +45,7 @@ from besag.vocabulary import Vocabulary
 TOKENIZER = "tokenizer"
 MADE_FROM = "made_from.json"  # in the folder of a tokenizer that was trained for a run
 RATES = 1024  # passages over which the mean rate is taken
+LOOK = 20  # first batches of a run, at least one of which must mask a token
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,8 @@ def build(
     unpadded = ragged if lengths == "auto" else lengths == "unpadded"
     static = recipe.run.compile and ragged and unpadded
     batches, clock = _batches(recipe, vocabulary, data, masking, ranks, unpadded=unpadded, static=static)
+    if not resume and isinstance(batches, BatchDataset):
+        _refuse_unmasked(recipe, batches)
     return Built(
         recipe, device, precision, vocabulary, encoder, objective, masking, batches, clock, data.train, data.valid,
         data.valid_pairs, data.valid_contexts,
@@ -289,6 +293,34 @@ def _masking(recipe: Recipe, vocabulary: Vocabulary, encoder: Encoder, data: Tex
     )
     rate = masks.rate_named(said.rate_law, said.rate, said.end_rate, said.hold)
     return masks.Masking(law, rate, replacement, said.predict)
+
+
+def _refuse_unmasked(recipe: Recipe, batches: BatchDataset) -> None:
+    """Reject a run in which nothing is masked: neither in its first batches, nor at the rates of later steps."""
+    looked: list[Parts] = []
+    for index in range(LOOK):
+        looked.append(batches.parts(index))
+        if _masks(batches, looked[-1]):
+            return
+    later = (one._replace(progress=share) for share in (0.25, 0.5, 0.75, 1.0) for one in looked)
+    if not any(_masks(batches, one) for one in later):
+        raise nothing_masked(recipe, LOOK, any(bool(one.passages.free.any()) for one in looked))
+
+
+def _masks(batches: BatchDataset, parts: Parts) -> bool:
+    return float(batches.maker.mask(parts).weight.sum()) > 0
+
+
+def nothing_masked(recipe: Recipe, count: int, can_be: bool) -> BesagError:
+    """Return what to raise where `count` batches mask nothing; `can_be`: there are tokens that may be masked."""
+    where = f"masking.law = {recipe.masking.law!r} masks no token in the first {counted(count, 'batch')}"
+    if not can_be:
+        return BesagError(f"{where}: they hold special tokens alone. Give other text, or another tokenizer")
+    return BesagError(
+        f"{where}, so nothing would be learned: whatever it masks together (a word, a span; a whole protein is one "
+        f"word) has more tokens than masking.rate = {recipe.masking.rate:g} allows of a sequence. Use masking.law = "
+        "'uniform', which masks single tokens"
+    )
 
 
 def _objective(recipe: Recipe, vocabulary: Vocabulary, encoder: Encoder, data: Text, precision: str) -> Objective:

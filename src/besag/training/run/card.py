@@ -71,6 +71,8 @@ class Facts:
     steps: int | None = None
     tokens: int | None = None  # read in training, special tokens counted
     epochs: float | None = None
+    batches: int | None = None
+    unmasked: int = 0  # those of them in which no token was masked
     seconds: float | None = None
     sittings: Sequence[str] = ()  # each in words; told where there were several
     purpose: str = "score"  # or "blocks", "encode": what the objective says of the network that it leaves
@@ -283,6 +285,9 @@ def _training(recipe: Recipe, facts: Facts) -> Iterator[str]:
     ]
     if any(done):
         yield "done: " + ", ".join(filter(None, done))
+    if facts.unmasked:
+        of = "" if facts.batches is None else f" of {facts.batches:,}"
+        yield f"no token was masked in {facts.unmasked:,}{of} batches, from which nothing was learned"
     several = len(facts.sittings) > 1
     for number, sitting in enumerate(facts.sittings if several else (), 1):
         yield f"sitting {number} of {len(facts.sittings)}: {sitting}"

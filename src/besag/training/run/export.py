@@ -77,8 +77,7 @@ def _write(
     rate = min(1.0, built.mean_rate(progress.share) * built.recipe.masking.copies)  # over all copies of a passage
     rate = max(rate, LEAST)  # at a rate that falls to 0 nothing is hidden, and π is its limit
     law = built.masking.law
-    log_pi = law.tilt(rate) if objective.masks else None
-    if log_pi is not None:
+    if (log_pi := law.tilt(rate) if objective.masks else None) is not None:
         tilt.save_tilt(draft, log_pi, law.name)
     objective.save_extras(draft)
     facts = card.Facts(
@@ -94,6 +93,8 @@ def _write(
         held_out_sha256=_digest(built.valid),
         steps=progress.step,
         tokens=progress.tokens,
+        batches=progress.batches_of(processes),
+        unmasked=progress.unmasked,
         seconds=progress.seconds,
         sittings=[str(sitting) for sitting in sittings],
         purpose=objective.purpose,

@@ -248,6 +248,7 @@ class _Run:
     # ---- models
 
     def _finish(self) -> None:
+        self.loop.refuse_unmasked()
         if self.monitor is not None:
             self._evaluate()
         self._write(self._product())

@@ -57,11 +57,13 @@ class Progress:
         self._accumulate = recipe.run.accumulate
         self.step, self.tokens, self.seconds = 0, 0, 0.0
         self.batches = 0  # of each process, in all steps so far
+        self.unmasked = 0  # batches of all processes in which no token was masked
         self.coming = 0  # tokens of the step that is being made
         self._lengths: deque[float] = deque(maxlen=RECENT)  # seconds of the last steps
         self._first: list[float] | None = []  # seconds of the first steps, while it is them
         self.lost = 0.0  # seconds of the first steps in which layers were compiled
         self._taken = 0  # batches of the step that is being made
+        self._empty = 0  # those of them, over all processes, in which no token is masked
         self._begun = self._over = False
 
     @property
@@ -90,13 +92,17 @@ class Progress:
         """Batches of each process so far, where the number of steps does not tell."""
         return self.batches if self.schedule.ramp else None
 
+    def batches_of(self, world: int) -> int:
+        """Return the batches of all processes in all steps so far; a step has as many of them, however many run."""
+        return (self.step * self._accumulate if self.seen is None else self.seen) * world
+
     @property
     def step_seconds(self) -> float:
         return median(self._lengths) if self._lengths else 0.0
 
-    def begin(self, tokens: int, seconds: float) -> float:
+    def begin(self, tokens: int, seconds: float, unmasked: int = 0) -> float:
         """A step of so many tokens begins, so many seconds into the run: the factor of its learning rate."""
-        self._taken = self.together  # before the clock moves on
+        self._taken, self._empty = self.together, unmasked  # before the clock moves on
         if self._begun:
             self._lengths.append(seconds - self.seconds)
             self._lose(seconds - self.seconds)
@@ -122,7 +128,8 @@ class Progress:
         self.step += 1
         self.tokens += self.coming
         self.batches += self._taken
-        self.coming = self._taken = 0
+        self.unmasked += self._empty
+        self.coming = self._taken = self._empty = 0
 
     @property
     def finished(self) -> bool:
@@ -142,12 +149,13 @@ class Progress:
         usual = self.step_seconds
         return {
             "step": self.step, "tokens": self.tokens, "seconds": self.seconds, "over": over, "step_seconds": usual,
-            "batches": self.batches, "lost": self.lost,
+            "batches": self.batches, "lost": self.lost, "unmasked": self.unmasked,
         }  # fmt: skip
 
     def restore(self, state: dict[str, float]) -> None:
         self.step, self.tokens, self.seconds = int(state["step"]), int(state["tokens"]), float(state["seconds"])
         self.batches = int(state.get("batches", self.step * self._accumulate))  # a run without a ramp needs it not
+        self.unmasked = int(state.get("unmasked", 0))
         self.lost, self._first = float(state.get("lost", 0.0)), None  # a sitting's own compilation counts as nothing
         self._over = state["over"] == self.total
         usual = float(state.get("step_seconds", 0.0))  # checkpoints of long ago do not say it

@@ -30,7 +30,7 @@ from besag.training.network.batch import Batch
 from besag.training.objectives.objective import Predicted
 from besag.training.recipe import Recipe
 from besag.training.run.averaging import Averaging
-from besag.training.run.build import Built
+from besag.training.run.build import LOOK, Built, nothing_masked
 from besag.training.run.checkpoint import Checkpoint, random_state, set_random_state
 from besag.training.run.meter import Meter
 from besag.training.run.ranks import Ranks
@@ -139,16 +139,35 @@ class Loop(Trainer):  # type: ignore[misc]
             self._wait_for_device()
         self._settle()
         pad = self.built.encoder.pad_id
-        weight, tokens, seconds, stop = self.ranks.sum(
-            sum(float(batch.weight.sum()) for batch in batches),
+        weights = [float(batch.weight.sum()) for batch in batches]
+        weight, unmasked, tokens, seconds, stop = self.ranks.sum(
+            sum(weights),
+            weights.count(0.0),
             sum(int((batch.ids != pad).sum()) for batch in batches),
             self.timer.seconds if self.ranks.first else 0.0,
             self.hooks.stop(),
         )
         self.stopped = stop > 0
-        self.lr_scheduler.apply(self.progress.begin(int(tokens), seconds))
+        self.lr_scheduler.apply(self.progress.begin(int(tokens), seconds, int(unmasked)))
+        if not weight:
+            self._refuse_unmasked(int(unmasked), any(bool(batch.free.any()) for batch in batches))
         self.built.clock.publish(self.progress.share)
         return [batches], max(weight, 1e-9)
+
+    def refuse_unmasked(self) -> None:
+        """Reject what has been trained on no masked token at all."""
+        count = self.progress.batches_of(self.ranks.world)
+        if 0 < count <= self.progress.unmasked:
+            raise nothing_masked(self.recipe, count, True)
+
+    def _refuse_unmasked(self, coming: int, can_be: bool) -> None:
+        """Reject a run whose first batches mask nothing, unless a rate that rises may change that."""
+        before = self.progress.batches_of(self.ranks.world)
+        if before + coming < LOOK or self.progress.unmasked < before:
+            return
+        now, *later = (self.built.mean_rate(max(self.progress.share, part / LOOK)) for part in range(LOOK + 1))
+        if max(later) <= now:
+            raise nothing_masked(self.recipe, before + coming, can_be)
 
     def _settle(self) -> None:
         """A step that begins or ends while a sitting settles counts as the steps of the sitting before did."""
