@@ -7,7 +7,7 @@
 Each job is a process of its own and needs none of the others; a GPU takes them side by side. `--size core` cuts a job
 to minutes of one core, in bfloat16; `--size small` runs two steps of each, to see that nothing is in the way. Fields:
 
-    court     spoken English, arguments before a court; whole chunks held out
+    speech    talk, hearings and speeches: part 07 of the corpus; whole chunks held out
     german    German captions of Multi30k; its validation captions held out
     chinese   corrected sentences of SIGHAN's training sets; those of its test of 2015 held out
     antibody  heavy chains of SAbDab, to go on from AntiBERTy (--start); a CPU is enough
@@ -80,9 +80,9 @@ class Job(NamedTuple):
 def prepare(folder: Path, data: Path, corpus: Path) -> None:
     """Everything that the jobs read, cut to size, each part in one file."""
     folder.mkdir(parents=True, exist_ok=True)
-    court = chunks(corpus / "part-04.txt.xz")
-    write(folder / "court.valid.txt", [next(court) for _ in range(60)])
-    write(folder / "court.train.txt.xz", upto(court, 10_000_000))
+    speech = chunks(corpus / "part-07.txt.xz")
+    write(folder / "speech.valid.txt", [next(speech) for _ in range(60)])
+    write(folder / "speech.train.txt.xz", upto(speech, 10_000_000))
     write(folder / "english.txt.xz", upto(chunks(corpus / "part-00.txt.xz"), 4_000_000))
     (folder / "general.txt.xz").write_bytes((corpus / "valid.txt.xz").read_bytes())
     for part, name in (("train", "train"), ("valid", "val")):
@@ -161,9 +161,9 @@ def adapted(job: Job, name: str, field: str, changes: dict[str, Any], chained: i
     """One run that goes on from a model, its numbers before and after, and the code length of held-out sentences."""
     import besag
 
-    files = {"court": "court.train.txt.xz"}.get(field, f"{field}.train.txt")
+    files = {"speech": "speech.train.txt.xz"}.get(field, f"{field}.train.txt")
     read = {"data.train": [str(job.data / files)], "data.valid": [str(job.data / f"{field}.valid.txt")]}
-    read |= {"data.unit": "sentences" if field == "court" else "documents", "model.start": job.start}
+    read |= {"data.unit": "sentences" if field == "speech" else "documents", "model.start": job.start}
     read |= {"evaluation.general": [str(job.data / "general.txt.xz")]}
     begun = time.monotonic()
     folder = job.out / f"{name}-{job.seed}"
@@ -200,8 +200,8 @@ def replay(job: Job, field: str) -> dict[str, Any]:
     return {"data.train": [str(job.data / f"{field}.train.txt"), str(job.data / "english.txt.xz")]}
 
 
-def court(job: Job) -> None:
-    adapted(job, "court", "court", {})
+def speech(job: Job) -> None:
+    adapted(job, "speech", "speech", {})
 
 
 def german(job: Job) -> None:
@@ -225,9 +225,9 @@ def bitfit(job: Job) -> None:
     adapted(job, "german-bitfit", "german", changes, chained=0)
 
 
-def court_task(job: Job) -> None:
-    """UDALM: SNLI's labels beside the masked loss of the court."""
-    adapted(job, "court-task", "court", {"adapt.task": str(job.data / "snli.train.tsv")}, chained=0)
+def speech_task(job: Job) -> None:
+    """UDALM: SNLI's labels with the masked loss of spoken English."""
+    adapted(job, "speech-task", "speech", {"adapt.task": str(job.data / "snli.train.tsv")}, chained=0)
 
 
 def german_extended(job: Job) -> None:
@@ -396,7 +396,7 @@ def scaling(job: Job, scaled: bool = False) -> None:
     keys = "model.config.hidden_size:model.config.intermediate_size:optimizer.lr"
     widths = job.by_size((64, 128, 256, 384), (32, 64, 128, 192), (64, 128, 256))
     sizes = {keys: [[w, 2 * w, 0.256 / w if scaled else 2e-3] for w in widths]}
-    text = {"train": [str(job.data / "court.train.txt.xz")], "valid": [str(job.data / "court.valid.txt")]}
+    text = {"train": [str(job.data / "speech.train.txt.xz")], "valid": [str(job.data / "speech.valid.txt")]}
     few = job.sets(schedule__steps=200, data__batch_tokens=1024, evaluation__sentences=40)
     recipe = {
         "data": {
@@ -423,11 +423,11 @@ def scaling_scaled(job: Job) -> None:
 
 
 JOBS: dict[str, Callable[[Job], None]] = {
-    "court": court, "german": german, "german-replay": german_replay, "chinese": chinese,
+    "speech": speech, "german": german, "german-replay": german_replay, "chinese": chinese,
     "chinese-replay": chinese_replay, "chinese-bytes": chinese_bytes, "antibody": antibody,
     "lora": adapter("lora", 4, 1e-3), "lora-3e-3": adapter("lora", 4, 3e-3),
     "bottleneck": adapter("bottleneck", 30, 1e-3), "bottleneck-3e-3": adapter("bottleneck", 30, 3e-3),
-    "bitfit": bitfit, "court-task": court_task, "german-extended": german_extended,
+    "bitfit": bitfit, "speech-task": speech_task, "german-extended": german_extended,
     "heads": heads, "heads-masked": heads_masked, "paratope": paratope, "subtokens": subtokens,
     "scaling": scaling, "scaling-scaled": scaling_scaled,
 }  # fmt: skip

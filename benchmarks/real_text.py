@@ -182,9 +182,12 @@ def spans_of(text: str) -> list[tuple[int, int]]:
 
 
 def spans(job: Job, law: str) -> None:
-    """Going on with the court: one token of each span (LEM), whole spans first, or any token, the same rate."""
+    """Going on with spoken English: one token of each span (LEM), whole spans first, or any token, the same rate."""
     files = {}
-    for part, source, characters in (("train", "court.train.txt.xz", 6_000_000), ("valid", "court.valid.txt", 600_000)):
+    for part, source, characters in (
+        ("train", "speech.train.txt.xz", 6_000_000),
+        ("valid", "speech.valid.txt", 600_000),
+    ):
         found = chunks(job.data / source) if source.endswith("xz") else iter([(job.data / source).read_text("utf-8")])
         lines = [line for one in upto(found, job.by_size(characters, 1_500_000, 60_000)) for line in one.split("\n")]
         files[part] = job.out / f"{part}-{job.seed}.jsonl"
