@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pickle
+import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -171,6 +172,36 @@ def test_what_killed_processes_left_is_swept_away(tmp_path: Path, vocabulary: Vo
         folder.mkdir()
     build_cache(documents(3), vocabulary, tmp_path / "c")
     assert left(tmp_path) == sorted([ours.name, "c"])
+
+
+class Killed(BaseException):
+    """The process ends here: nothing after it is done, not even cleaning up."""
+
+
+@pytest.mark.parametrize("number", range(4))  # a removal, two renamings, a removal
+def test_killed_before_any_renaming_a_whole_cache_stays(
+    tmp_path: Path, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    folder, left_over = tmp_path / "c", iter(range(number))
+    build_cache(documents(5), vocabulary, folder)
+
+    def ending(call: Any) -> Any:
+        def counted(*args: Any, **options: Any) -> Any:
+            if next(left_over, None) is None:
+                raise Killed
+            return call(*args, **options)
+
+        return counted
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "getpid", lambda: 2**22 + 1)  # above any process number
+        patched.setattr(os, "rename", ending(os.rename))
+        patched.setattr(shutil, "rmtree", ending(shutil.rmtree))
+        with pytest.raises(Killed):
+            build_cache(documents(7), vocabulary, folder)
+    caches._sweep(folder)  # as the next process begins
+    assert len(Cache.open(folder).documents) == (8 if number >= 2 else 6)
+    assert left(tmp_path) == ["c"]
 
 
 def test_prepare_builds_once_and_again_when_anything_differs(

@@ -144,6 +144,7 @@ def prepare(
     place, made_from = _place(data, vocabulary, folder, which)
     stdin = sources.STDIN in (data.valid if which == "valid" and data.valid else data.train)
     split = stdin and not data.valid and data.held_out > 0  # both caches are made in the one reading there is
+    _sweep(place)
     if place.exists() and (resume or not stdin or (split and which == "valid")):
         found = Cache.open(place)
         found.verify()
@@ -180,6 +181,7 @@ def prepared(
     """The cache of documents that were `read_from` what is said: the one that is there, verified, or a new one."""
     made_from = {"format": FORMAT, "tokenizer": tokenizer_digest(vocabulary), "sources": read_from, "alone": False}
     place = Path(folder, f"{name}-{_key(made_from)}")
+    _sweep(place)
     if place.exists():
         found = Cache.open(place)
         found.verify()
@@ -342,13 +344,17 @@ def _swap(partial: Path, folder: Path) -> None:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what a killed process of this machine left of the same cache."""
+    """Remove what a killed process of this machine left of the same cache; what was whole by then takes its place."""
     here = socket.gethostname()
-    for kind in ("partial", "old"):
+    for kind in ("old", "partial"):
         for left in folder.parent.glob(f".{glob.escape(folder.name)}.{kind}-{glob.escape(here)}-*"):
             number = left.name.rpartition("-")[2]
-            if number.isdigit() and not _alive(int(number)):
-                shutil.rmtree(left, ignore_errors=True)
+            if not number.isdigit() or _alive(int(number)):
+                continue
+            if kind == "old" and not folder.exists():  # killed between the two renames
+                whole = left.with_name(left.name.replace(".old-", ".partial-"))
+                os.rename(whole if whole.exists() else left, folder)
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _alive(process: int) -> bool:
