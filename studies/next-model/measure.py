@@ -55,7 +55,9 @@ def main() -> None:
             }
         for file in chosen.texts:
             texts = first_sentences(file, chosen.sentences)
-            bits = {method: -sum(totals(lm, method, texts)) / sum(map(len, texts)) / math.log(2) for method in chosen.scores}
+            bits = {
+                method: -sum(totals(lm, method, texts)) / sum(map(len, texts)) / math.log(2) for method in chosen.scores
+            }
             found["bits_per_character"][Path(file).name] = {
                 "sentences": len(texts),
                 **{method: round(each, 4) for method, each in bits.items()},

@@ -7,6 +7,7 @@ detached from the call that started it, and each model is brought back while the
     here    run.py aside | back                    move what need not travel out of the tree, and back
     there   run.py collect PART                    keep what a call carried
     there   run.py start JOB [KEY=VALUE …]         one of JOBS, detached; the pairs change keys of its recipe
+    there   run.py start measure MODEL …           measure.py on folders below the machine's own
     there   run.py wait SECONDS                    return early with the next model (int8), measurement or failure
     here    run.py join FILES FOLDER               a model's folder from what a call brought back
 """
@@ -39,14 +40,26 @@ SLICE = 15 << 20  # bytes
 STAGE = "medium-en"  # the run whose models are brought back
 
 SHORT = (
-    "data.batch_tokens=131072", "schedule.minutes=", "schedule.tokens=150_000_000", "schedule.decay=1.0", "schedule.floor=0.0",
+    "data.batch_tokens=131072",
+    "schedule.minutes=",
+    "schedule.tokens=150_000_000",
+    "schedule.decay=1.0",
+    "schedule.floor=0.0",
     "run.models_every=0",
-)  # fmt: skip
+)
 AGAIN = (  # 200 steps from a saved model, at the learning rate that the first stage ends with
-    'data.unit="segments"', "data.batch_tokens=32768", "schedule.minutes=", "schedule.steps=200", 'schedule.shape="constant"',
-    "optimizer.matrix_lr=2e-3", "optimizer.lr=1.5e-3", "masking.rate=0.24", "masking.end_rate=0.24", "run.compile=false",
+    'data.unit="segments"',
+    "data.batch_tokens=32768",
+    "schedule.minutes=",
+    "schedule.steps=200",
+    'schedule.shape="constant"',
+    "optimizer.matrix_lr=2e-3",
+    "optimizer.lr=1.5e-3",
+    "masking.rate=0.24",
+    "masking.end_rate=0.24",
+    "run.compile=false",
     "run.log_every=20",
-)  # fmt: skip
+)
 JOBS = {  # name: (recipe, the first parts of text it reads or None for all, what it changes)
     "throughout": ("medium-en", 1, (*SHORT, "objective.options.lead=0.0")),
     "first": ("medium-en", 1, (*SHORT, "objective.options.lead=0.4")),
@@ -54,15 +67,23 @@ JOBS = {  # name: (recipe, the first parts of text it reads or None for all, wha
     "from-int8": ("medium-en-last", 1, (*AGAIN, f'model.start="{THERE}/int8/step-00002000"')),
     "stage-1": ("medium-en", None, ()),
     "stage-2": (
-        "medium-en", None,
+        "medium-en",
+        None,
         (
-            f'model.start="{THERE}/start"', "tokenizer.path=", "model.config=", "objective.options.lead=0.0",
-            "masking.rate=0.24", "masking.end_rate=0.2", "optimizer.matrix_lr=3.5e-3", "optimizer.lr=2.6e-3",
-            "schedule.warmup=0.03", "run.seed=2",
+            f'model.start="{THERE}/start"',
+            "tokenizer.path=",
+            "model.config=",
+            "objective.options.lead=0.0",
+            "masking.rate=0.24",
+            "masking.end_rate=0.2",
+            "optimizer.matrix_lr=3.5e-3",
+            "optimizer.lr=2.6e-3",
+            "schedule.warmup=0.03",
+            "run.seed=2",
         ),
     ),
     "last": ("medium-en-last", None, (f'model.start="{THERE}/start"',)),
-}  # fmt: skip
+}
 
 
 def pack(commit: str, start: Path | None) -> None:
@@ -76,7 +97,7 @@ def pack(commit: str, start: Path | None) -> None:
             shutil.copyfile(SHARED / "corpus" / f"{name}.txt.xz", part / f"{name}.txt.xz")
     first = HERE / "part-1"
     (first / "commit").write_text(commit + "\n")
-    (first / "source.tar").write_bytes(git("archive", commit, *SOURCE))
+    (first / "source.tar.xz").write_bytes(lzma.compress(git("archive", commit, *SOURCE)))
     (first / "pairs").mkdir()
     for file in sorted((SHARED / "data" / "blimp").glob("*.jsonl")):
         (first / "pairs" / file.name).write_text("".join(file.open(encoding="utf-8").readlines()[:PAIRS_EACH]))
@@ -108,8 +129,8 @@ def collect(part: Path) -> None:
             shutil.copytree(part / name, THERE / name, dirs_exist_ok=True)
         elif (part / name).exists():
             shutil.copyfile(part / name, THERE / name)
-    if (part / "source.tar").exists():
-        with tarfile.open(part / "source.tar") as source:
+    if (part / "source.tar.xz").exists():
+        with tarfile.open(part / "source.tar.xz") as source:
             source.extractall(THERE / "source", filter="data")
     for file in part.glob("part-0*.txt.xz"):
         if file.name != "part-03.txt.xz":
@@ -122,10 +143,10 @@ def collect(part: Path) -> None:
 
 
 def command(job: str, changes: list[str]) -> list[str]:
-    """Return the command of a job: training, or measuring what two short runs left."""
-    if job == "decide":
-        models = [str(THERE / name / "model") for name in ("throughout", "first")]
-        texts = [str(THERE / f"{name}.txt.xz") for name in HELD_OUT]
+    """Return the command of a job: training with changed keys of its recipe, or measuring the models that are named."""
+    if job == "measure":
+        models = [str(THERE / name) for name in changes]
+        texts = [*(str(THERE / f"{name}.txt.xz") for name in HELD_OUT), str(THERE / "valid-03.txt")]
         script = [str(THERE / "source/studies/next-model/measure.py"), *models]
         return [sys.executable, *script, "--pairs", *pairs(), "--texts", *texts, "--save", str(THERE / "measured")]
     sets = [word for change in (*recipe_changes(job), *changes) for word in ("--set", change)]
@@ -137,7 +158,12 @@ def recipe_changes(job: str) -> list[str]:
     names = [name for part in PARTS[:parts] for name in part]
     text = [str(THERE / "text" / ("train-03.txt" if name == "part-03" else f"{name}.txt.xz")) for name in names]
     output = STAGE if job.startswith("stage") or job == "last" else job
-    places = {"data.train": text, "data.valid": [str(THERE / "valid.txt.xz")], "data.cache": str(THERE / "cache"), "run.output": str(THERE / output)}
+    places = {
+        "data.train": text,
+        "data.valid": [str(THERE / "valid.txt.xz")],
+        "data.cache": str(THERE / "cache"),
+        "run.output": str(THERE / output),
+    }
     return [*(f"{key}={json.dumps(value)}" for key, value in places.items()), *own]
 
 
@@ -152,7 +178,12 @@ def start(job: str, changes: list[str]) -> None:
     else:
         words = command(job, changes)
     (THERE / "logs").mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "PYTHONPATH": str(THERE / "source/src"), "PYTHONUNBUFFERED": "1", "HF_HUB_OFFLINE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(THERE / "source/src"),
+        "PYTHONUNBUFFERED": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
     shell = 'log=$1; shift; "$@" > "$log" 2>&1; echo $? > "$log.exit"'
     log = THERE / "logs" / f"{job}.log"
     for left in (log.with_suffix(".log.exit"), THERE / "sent" / f"{log.name}.exit"):
@@ -195,7 +226,8 @@ def wait(seconds: float) -> None:
             break
         time.sleep(1)
     for log in sorted((THERE / "logs").glob("*.log")):
-        print(f"== {log.name}", *log.read_bytes()[-600:].decode(errors="replace").replace("\r", "\n").splitlines()[-4:], sep="\n")
+        last = log.read_bytes()[-600:].decode(errors="replace").replace("\r", "\n").splitlines()[-4:]
+        print(f"== {log.name}", *last, sep="\n")
     for log in sorted(THERE.glob("*/log.jsonl")):
         shutil.copyfile(log, out / f"{log.parent.name}.log.jsonl")
 
@@ -233,7 +265,7 @@ def main() -> None:
     calls.add_parser("back")
     calls.add_parser("collect").add_argument("part", type=Path)
     one = calls.add_parser("start")
-    one.add_argument("job", choices=[*JOBS, "decide", "tokenise"])
+    one.add_argument("job", choices=[*JOBS, "measure", "tokenise"])
     one.add_argument("changes", nargs="*")
     calls.add_parser("tokenise").add_argument("job", choices=JOBS)
     calls.add_parser("wait").add_argument("seconds", type=float)
