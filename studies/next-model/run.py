@@ -3,7 +3,7 @@
 A call carries at most 64 MiB there and brings at most 8 files of 16 MiB back. So text travels in parts, a stage runs
 detached from the call that started it, and each model is brought back while the stage runs. README.md has the calls.
 
-    here    run.py pack COMMIT [--start FOLDER]    runs/next-model/part-1 …: text, pairs, this commit's source; weights
+    here    run.py pack [COMMIT]                   runs/next-model/part-1 …: text, pairs, the commit's source; weights
     here    run.py aside | back                    move what need not travel out of the tree, and back
     there   run.py collect PART                    keep what a call carried
     there   run.py start JOB [KEY=VALUE …]         one of JOBS, detached; the pairs change keys of its recipe
@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "runs" / "next-model"
 THERE = Path(os.environ.get("NEXT_MODEL", "/tmp/next-model"))
 SHARED = ROOT.parent / "shared"
+WEIGHTS = ROOT / "weights" / "next-model"  # of the stage before
 PARTS = (("part-00", "part-05"), ("part-01", "part-06"), ("part-02", "part-07"), ("part-03",))
 HELD_OUT = ("valid", "heldout-court")
 SOURCE = ("src", "recipes", "studies", ":!src/besag/models/*/*.safetensors")
@@ -86,10 +87,14 @@ JOBS = {  # name: (recipe, the first parts of text it reads or None for all, wha
 }
 
 
-def pack(commit: str, start: Path | None) -> None:
-    """Write one folder for each call: its share of the text; in the first, source, held-out text and pairs as well."""
+def pack(commit: str | None) -> None:
+    """Write one folder for each call: its share of the text; in the first, source, held-out text and pairs as well.
+
+    Without a commit, the source is that of the commit that trained the weights, and these travel in the last folder.
+    """
     shutil.rmtree(HERE, ignore_errors=True)
-    commit = git("rev-parse", commit).decode().strip()
+    resumed = commit is None
+    commit = git("rev-parse", commit or (WEIGHTS / "commit").read_text().strip()).decode().strip()
     for number, names in enumerate(PARTS, 1):
         part = HERE / f"part-{number}"
         part.mkdir(parents=True)
@@ -101,8 +106,8 @@ def pack(commit: str, start: Path | None) -> None:
     (first / "pairs").mkdir()
     for file in sorted((SHARED / "data" / "blimp").glob("*.jsonl")):
         (first / "pairs" / file.name).write_text("".join(file.open(encoding="utf-8").readlines()[:PAIRS_EACH]))
-    if start is not None:
-        shutil.copytree(start, HERE / f"part-{len(PARTS) + 1}" / "start")
+    if resumed:
+        shutil.copytree(WEIGHTS, HERE / f"part-{len(PARTS) + 1}" / "start")
     for part in sorted(HERE.iterdir()):
         print(part.relative_to(ROOT), f"{sum(file.stat().st_size for file in part.rglob('*')) / 2**20:.1f} MiB")
 
@@ -258,9 +263,7 @@ def join(files: list[Path], folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     calls = parser.add_subparsers(dest="call", required=True)
-    one = calls.add_parser("pack")
-    one.add_argument("commit")
-    one.add_argument("--start", type=Path)
+    calls.add_parser("pack").add_argument("commit", nargs="?")
     calls.add_parser("aside")
     calls.add_parser("back")
     calls.add_parser("collect").add_argument("part", type=Path)
@@ -275,7 +278,7 @@ def main() -> None:
     given = parser.parse_args()
     match given.call:
         case "pack":
-            pack(given.commit, given.start)
+            pack(given.commit)
         case "aside" | "back":
             aside(given.call == "back")
         case "collect":
