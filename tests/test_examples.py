@@ -4,6 +4,7 @@ import importlib.util
 import json
 import re
 import runpy
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,8 +53,18 @@ def test_the_demo_prints_every_section_and_its_picture(stage, capsys):
     assert [line[:2] for line in said.splitlines() if re.match(r"\d\. ", line)] == [f"{n}." for n in range(1, 8)]
     numbers = re.search(r"^pll +(\S+) +(\S+) ", said, re.MULTILINE)
     assert float(numbers[1]) > float(numbers[2])  # the good sentence of the pair is the better one
-    assert said.strip().endswith("demo.png")
+    assert "demo.png" in said
     assert picture.stat().st_size > 1000
+    command, page, notebook = (line.removeprefix("next: ") for line in said.splitlines()[-3:])
+    assert (ROOT / page).suffix == ".md"
+    assert (ROOT / notebook).suffix == ".ipynb"
+    assert (ROOT / page).is_file()
+    assert (ROOT / notebook).is_file()
+    python, module, *rest = shlex.split(command)
+    assert Path(python).samefile(sys.executable)
+    assert module == "-m"
+    pages.command_line(shlex.join(rest))
+    assert "The cat sleep." in capsys.readouterr().out
 
 
 def test_a_file_is_scored_line_by_line_and_summed_up(stage, capsys, tmp_path):
