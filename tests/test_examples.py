@@ -2,9 +2,11 @@
 
 import importlib.util
 import json
+import operator
 import re
 import runpy
 import shlex
+import statistics
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -147,6 +149,56 @@ def test_examples_are_short():
         if path.name != "demo.py":
             code = [line for line in path.read_text(encoding="utf-8").split('"""')[2].splitlines() if line.strip()]
             assert len(code) < 25, path.name
+
+
+# ---- README
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def cells(page: str) -> list[list[str]]:
+    """The cells of every row of every table."""
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("|")]
+
+
+def test_the_readme_is_read_in_a_few_minutes():
+    words = [word for word in README.replace("|", " ").split() if re.search(r"\w", word)]
+    assert len(words) <= 900
+
+
+def test_the_readme_states_of_every_score_whether_it_is_a_probability():
+    from besag.scores import METHODS
+
+    stated = {named[1]: row for row in cells(README) if (named := re.fullmatch(r"\[`(\w+)`\]\(.*\)", row[0]))}
+    assert stated.keys() == METHODS.keys()
+    for name, method in METHODS.items():
+        answer = "lower bound on one" if method.bound else "**yes**" if method.normalised else "no"
+        assert stated[name][2].partition(",")[0] == answer, name
+
+
+def test_the_speed_in_the_readme_is_what_the_benchmarks_measured():
+    results = ROOT / "benchmarks" / "results"
+    rows = {row[0].strip("`"): row[1:] for row in cells(README)}
+
+    def times(name: str) -> list[str]:
+        [case] = json.loads((results / f"{name}.json").read_text(encoding="utf-8"))["cases"]
+        seconds = {who: run["seconds"] for who, run in case["contenders"].items()}
+        own = seconds.pop("besag")
+        ratios = {who: statistics.median(map(operator.truediv, spent, own)) for who, spent in seconds.items()}
+        return [f"{statistics.median(own):.1f} s"] + [
+            f"{who.replace('lm-pub-quiz, ', '')}: {statistics.median(spent):.1f} s (× {ratios[who]:.1f})"
+            for who, spent in seconds.items()
+        ]
+
+    for name, row in (("bert-snli", "pll`, BERT-base shape, 48 SNLI sentences"),
+                      ("xlmr-snli", "pll`, XLM-R-base shape, 12 SNLI sentences")):  # fmt: skip
+        besag, *others = times(name)
+        assert rows[row] == [besag, "; ".join(others)]
+    small, _ = json.loads((results / "training_peers.json").read_text(encoding="utf-8"))
+    own, other = (f"{small['tokens_per_second'][who]:,.0f} tokens/s" for who in ("besag", "run_mlm"))
+    ratio = f"run_mlm of transformers: {other} (× {small['ratio']:.1f})"
+    assert rows[f"training, ModernBERT 10 × 384, V = {small['vocabulary']:,}"] == [own, ratio]
 
 
 # ---- pages
