@@ -201,6 +201,56 @@ def test_the_speed_in_the_readme_is_what_the_benchmarks_measured():
     assert rows[f"training, ModernBERT 10 × 384, V = {small['vocabulary']:,}"] == [own, ratio]
 
 
+# ---- the index of the documentation
+
+
+TASKS = [row for row in cells((ROOT / "docs" / "index.md").read_text(encoding="utf-8")) if "](" in row[-1]]
+SEARCHES = {  # the words that a person searches for, and the command or call to find
+    "score a TSV": "besag score",
+    "perplexity of a corpus": "besag.corpus",
+    "surprisal per word": "besag score",
+    "fill two masks jointly": "lm.joint",
+    "generate text under constraints": "lm.solve",
+    "sample text Gibbs": "lm.sample",
+    "rescore an n-best list": "besag rescore",
+    "evaluate BLiMP": "besag.evaluate",
+    "few-shot cloze prompt": "besag answer",
+    "embeddings": "lm.embed",
+    "mutations of a protein": "lm.variants",
+    "train on my corpus": "besag train",
+    "fine-tune a classifier": "besag train head",
+    "load a model from Hugging Face": "besag.load",
+    "serve a model": "besag serve",
+    "large corpus on a Ray cluster": "besag bulk",
+    "quantise int8": "besag export",
+}
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"[\w-]+", text.lower())) - {"a", "an", "of", "on", "from", "the"}
+
+
+def opening(link: str) -> str:
+    """The first 40 lines of the page that a cell links to."""
+    page = ROOT / "docs" / re.search(r"\]\(([^)#]+)", link)[1]
+    return "\n".join(page.read_text(encoding="utf-8").splitlines()[:40])
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_the_index_leads_from_a_task_to_its_call(search):
+    [(_, calls, link)] = [row for row in TASKS if words(search) <= words(row[0] + row[-1])]
+    assert f"`{SEARCHES[search]}`" in calls
+    assert SEARCHES[search] in opening(link)
+
+
+def test_a_page_shows_the_calls_of_its_task_at_the_top():
+    rows = [row for row in TASKS if len(row) == 3]
+    assert len(rows) > 30
+    for task, calls, link in rows:
+        missing = [call for call in re.findall(r"`([^`]+)`", calls) if call not in opening(link)]
+        assert not missing, f"{task}: {link} does not show {missing} in its first 40 lines"
+
+
 # ---- pages
 
 
