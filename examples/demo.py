@@ -42,7 +42,7 @@ def minimal_pair(lm: besag.LanguageModel) -> None:
     print("method        log A    log B      A − B   what the number is")
     meanings = {
         "pll": "each token given all others: ranks well, is not a probability",
-        "word_l2r": "as pll, with the rest of each word masked too: better for rare words",
+        "word_l2r": "as pll, with the later tokens of a word masked too: better for rare words",
         "whole_word": "as pll, with whole words masked",
         "chain": "the chain rule, left to right: a log-probability over token sequences of length {n}",
         "elbo": "a lower bound on such a log-probability, averaged over orders; standard error of A {error:.1f}",

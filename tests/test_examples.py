@@ -177,6 +177,24 @@ def test_the_readme_states_of_every_score_whether_it_is_a_probability():
         assert stated[name][2].partition(",")[0] == answer, name
 
 
+def test_the_readme_names_methods_and_commands_that_exist():
+    import typer
+
+    import besag
+    from besag.cli import app
+
+    commands = typer.main.get_command(app).commands.keys()
+    calls = {f"besag.{name}" for name in [*besag.__all__, "bulk"]} | {f"lm.{name}" for name in dir(besag.LanguageModel)}
+    rows = cells(README[README.index("## Features") : README.index("## Scores")])[2:]
+    assert len(rows) == 10
+    for row in rows:
+        used, named = (set(re.findall(r"`([^`]+)`", cell)) for cell in row[1:])
+        assert used
+        assert named
+        assert used <= calls
+        assert named <= commands
+
+
 def test_the_speed_in_the_readme_is_what_the_benchmarks_measured():
     results = ROOT / "benchmarks" / "results"
     rows = {row[0].strip("`"): row[1:] for row in cells(README)}
