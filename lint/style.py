@@ -1,4 +1,4 @@
-"""Banned wording: `make lint` counts the patterns below, and no file may have more hits than `style_counts.tsv` gives it.
+"""Banned wording: no file may have more hits of the patterns below than `style_counts.tsv` gives it (`make lint`).
 
 Scanned are the README and the docs outside code blocks (`.md`, text cells of notebooks), comments and strings of
 `src/besag` and `examples` (`.py`), and the explorer's scripts (`.js`). A count may only fall: a file without a row has

@@ -100,7 +100,9 @@ def test_python_is_read_in_strings_and_comments(tmp_path: Path) -> None:
 def test_pages_are_read_outside_code_blocks(tmp_path: Path) -> None:
     page = "anew\n\n````python\nanew\n```\nanew\n````\n\n- a list\n  ```\n  anew\n  ```\nso\nmany `anew`\n"
     assert found(tmp_path, "docs/deep/page.md", page) == [(1, "anew"), (13, "so-many"), (14, "anew")]
-    cells = '{"cells": [{"cell_type": "code", "source": ["anew"]}, {"cell_type": "markdown", "source": ["a\\n", "anew"]}]}'
+    cells = (
+        '{"cells": [{"cell_type": "code", "source": ["anew"]}, {"cell_type": "markdown", "source": ["a\\n", "anew"]}]}'
+    )
     assert found(tmp_path, "docs/notebooks/one.ipynb", cells) == [(2, "anew")]
 
 

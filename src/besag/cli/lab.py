@@ -41,7 +41,7 @@ lab = typer.Typer(name="lab", help="Run exact experiments on small systems.", no
 def list_experiments() -> int:
     """List the experiments.
 
-    besag methods NAME describes an experiment.
+    Use besag methods NAME for details.
 
     Example:
         besag lab list

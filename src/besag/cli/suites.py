@@ -189,7 +189,7 @@ def _about(
 def list_suites() -> int:
     """List the benchmarks and where their data is.
 
-    Data is looked for in $BESAG_DATA. besag methods NAME describes a benchmark.
+    Data is looked for in $BESAG_DATA. Use besag methods NAME for details.
 
     Example:
         besag eval list
