@@ -133,6 +133,13 @@ def test_no_sentence_and_no_example_has_banned_wording(name: str) -> None:
     assert style.hits(f"{sentence(name)}\n\n{example(name)}") == []
 
 
+def test_the_page_lists_the_same_sentences() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .*\| \[`besag (\S+)`\]\(#besag-\1\) \| (.+) \|$", page, re.MULTILINE)
+    assert [name for name, _ in rows] == " ".join(GROUPS.values()).split()
+    assert {name: text.replace("`", "") for name, text in rows} == {name: sentence(name) for name, _ in rows}
+
+
 # ---- examples
 
 
