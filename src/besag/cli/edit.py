@@ -44,7 +44,8 @@ def edit(
 ) -> int:
     """Replace words and adapt their context.
 
-    Other tokens are resampled with the random numbers that produce the original text, so most of them stay.
+    Other tokens are resampled with the random numbers that produce the original text, so most of them stay. Exit code
+    3: the new text is tokenised differently from the sampled tokens (see the column "status").
 
     Example:
         besag edit "The boy lost his keys." boy=girl

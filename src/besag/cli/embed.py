@@ -39,7 +39,8 @@ def embed(
 ) -> int:
     """Compute mean-pooled text embeddings.
 
-    Dimensions are written as columns v1, v2, … next to the other columns of a table, or as a list in JSON Lines.
+    Dimensions are written as columns v1, v2, … next to the other columns of a table, or as a list in JSON Lines. Exit
+    code 3: some texts have no embedding (see the column "status").
 
     Example:
         besag embed texts.tsv -o embeddings.parquet

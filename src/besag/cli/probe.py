@@ -37,7 +37,8 @@ def probe(
 ) -> int:
     """Cross-validate a linear probe.
 
-    A linear classifier is fitted to text embeddings. Each row is a label, with its number of texts and its recall.
+    A linear classifier is fitted to text embeddings. Each row is a label, with its number of texts and its recall. Exit
+    code 3: rows without an embedding were left out, see stderr.
 
     Example:
         besag probe reviews.tsv --label label

@@ -174,7 +174,8 @@ def sample(
     """Sample masked positions or whole texts.
 
     Without TEXT, --length tokens are sampled. With --require, --forbid, --pattern, --characters or --words, texts that
-    satisfy these constraints are searched for; exit code 3: none was found or none exists, see stderr.
+    satisfy these constraints are searched for. Exit code 3: masks are left (see the column "status"; increase --steps),
+    or no text satisfies the constraints (see stderr).
 
     stderr reports the sampler and its target distribution. Use --resume to continue an interrupted recording.
 
