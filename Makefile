@@ -29,12 +29,13 @@ fuzz: $(VENV)/.ready ## 20,000 hostile command lines and 5,000 calls; half an ho
 gpu: $(VENV)/.ready ## the tests that need CUDA or Triton
 	$(RUN)/python -m pytest -m gpu
 
-lint: $(VENV)/.ready ## ruff, mypy (strict) and the layers
+lint: $(VENV)/.ready ## ruff, mypy (strict), the layers, the house rules and banned wording
 	$(RUN)/ruff check .
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports
 	$(RUN)/python lint/house_rules.py
+	$(RUN)/python lint/style.py
 
 bench: $(VENV)/.bench ## besag beside its peers, in a small setting (BENCH="--full" for the published one)
 	$(RUN)/python benchmarks/scoring.py $(BENCH)

@@ -40,7 +40,7 @@ GARDEN_PATH = ("As the woman read the letter fell to the floor.", "As the woman 
 
 
 def pair(lm: besag.LanguageModel) -> None:
-    """README: a minimal pair token by token, and how far each method tells the two apart."""
+    """README: surprisal of a minimal pair token by token, and the score difference of each method."""
     _, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.5), width_ratios=(3, 2), layout="constrained")
     for score, colour, name in zip(lm.score(list(PAIR), base=2), (GREY, ORANGE), ("are", "is"), strict=True):
         label = f"… {name} here.   {minus(score.total)} bits"
@@ -60,9 +60,9 @@ def pair(lm: besag.LanguageModel) -> None:
         right.barh(place, gain, color=PURPLE if good.normalised else BLUE, alpha=0.8)
         right.text(gain + 0.2, place, f"{gain:.1f}", va="center")
     right.set_yticks(range(len(methods)), methods)
-    right.set(title="how far apart are the two? (bits)", xlim=(0, 21), ylim=(7.4, -0.6))
+    right.set(title="score difference, are − is (bits)", xlim=(0, 21), ylim=(7.4, -0.6))
     handles = [plt.Rectangle((0, 0), 1, 1, color=colour, alpha=0.8) for colour in (PURPLE, BLUE)]
-    right.legend(handles, ["log-probability, or a bound", "no probability"], loc="lower right")
+    right.legend(handles, ["log-probability, or a lower bound", "not a probability"], loc="lower right")
     save("pair")
 
 
@@ -199,13 +199,13 @@ def sums(lm: besag.LanguageModel) -> None:
 
 
 def joint(lm: besag.LanguageModel) -> None:
-    """README: two masks, each filled for itself and both together, on the same tokens."""
+    """Front page of the docs: two masks, independent predictions and their joint distribution, on the same tokens."""
     ag = lm.joint(AGREEMENT, candidates=200)
     mlm = ag.by(construction("mlm"))
     named = [*mlm.top(3), *ag.top(9)]
     rows, columns = (sorted({pair.tokens[side] for pair in named}, key=str.lower) for side in (0, 1))
     _, axes = plt.subplots(1, 2, figsize=(9.6, 4.0), sharey=True, layout="constrained")
-    titles = {"each mask for itself: p(x) · p(y)": mlm, "both together: their Arnold-Gokhale joint": ag}
+    titles = {"independent predictions (mlm): p(x) · p(y)": mlm, "joint distribution (ag)": ag}
     for ax, (title, law) in zip(axes, titles.items(), strict=True):
         cells = np.exp([[law.log_prob(x, y) for y in columns] for x in rows])
         ax.imshow(np.sqrt(cells), cmap="Oranges", vmin=0, vmax=0.27, aspect="auto")
@@ -222,7 +222,7 @@ def joint(lm: besag.LanguageModel) -> None:
     axes[0].set_ylabel("first mask")
     for ax in axes:
         ax.set_xlabel("second mask")
-    plt.gcf().suptitle(f"“{AGREEMENT}”   200 × 200 candidates, embedded model", x=0.01, ha="left", fontsize=10.5)
+    plt.gcf().suptitle(f"“{AGREEMENT}”   200 × 200 candidates, bundled model", x=0.01, ha="left", fontsize=10.5)
     save("joint")
 
 

@@ -242,6 +242,7 @@ COVERED: dict[str, tuple[str, str]] = {module: (test, why) for test, why, module
 NOTHING_RUNS: dict[str, str] = {"arrays.py": "names of types"}
 
 WHOLE: dict[str, str] = {  # tests of no one file
+    "cli/test_help.py": "`--help` of all commands; their examples are run",
     "cli/test_kills.py": "commands that are killed, started twice or out of room",
     "cli/test_process.py": "the command as a process: streams, signals, how soon it answers",
     "cli/test_resume.py": "a scored file that goes on after a kill, byte for byte",
@@ -257,6 +258,7 @@ WHOLE: dict[str, str] = {  # tests of no one file
     "test_cuda.py": "what runs differently on CUDA, beside the CPU",
     "test_examples.py": "what the pages show",
     "test_house_rules.py": "the linter of house rules",
+    "test_style.py": "the linter of wording",
     "test_docstrings.py": "what public verbs say of themselves",
     "test_notebooks.py": "the notebooks of the documentation",
     "test_threads.py": "what threads could share, in all rooms",

@@ -20,6 +20,10 @@ VERBS: dict[str, Callable] = {
     for name, kind in inspect.getmembers(besag.LanguageModel, inspect.isfunction)
     if not name.startswith("_")
 }
+IMPERATIVES = {
+    "Attribute", "Benchmark", "Compute", "Condition", "Correct", "Estimate", "Find", "Fit", "Generate", "Infill",
+    "Load", "Map", "Match", "Predict", "Rank", "Record", "Replace", "Sample", "Score", "Switch", "Test", "Translate",
+}  # fmt: skip
 RESULTS = {name: getattr(besag, name) for name in besag.__all__ if inspect.isclass(getattr(besag, name))}
 
 
@@ -53,6 +57,14 @@ def test_a_verb_says_what_it_takes_and_gives(name):
     taken = [one for one in inspect.signature(VERBS[name]).parameters if one != "self"]
     missing = [one for one in taken if f"\n    {one}: " not in said]
     assert not missing, f"{name} does not say what {missing} are"
+
+
+@pytest.mark.parametrize("name", ["load", *(name for name in VERBS if name.startswith("lm."))])
+def test_the_first_line_of_a_method_is_one_imperative_sentence(name):
+    first, _, rest = inspect.getdoc(VERBS[name]).partition("\n")
+    assert first.split()[0] in IMPERATIVES
+    assert first.endswith(".")
+    assert rest.startswith("\n")
 
 
 @pytest.mark.parametrize("name", VERBS)

@@ -2,8 +2,11 @@
 
 import importlib.util
 import json
+import operator
 import re
 import runpy
+import shlex
+import statistics
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,8 +55,18 @@ def test_the_demo_prints_every_section_and_its_picture(stage, capsys):
     assert [line[:2] for line in said.splitlines() if re.match(r"\d\. ", line)] == [f"{n}." for n in range(1, 8)]
     numbers = re.search(r"^pll +(\S+) +(\S+) ", said, re.MULTILINE)
     assert float(numbers[1]) > float(numbers[2])  # the good sentence of the pair is the better one
-    assert said.strip().endswith("demo.png")
+    assert "demo.png" in said
     assert picture.stat().st_size > 1000
+    command, page, notebook = (line.removeprefix("next: ") for line in said.splitlines()[-3:])
+    assert (ROOT / page).suffix == ".md"
+    assert (ROOT / notebook).suffix == ".ipynb"
+    assert (ROOT / page).is_file()
+    assert (ROOT / notebook).is_file()
+    python, module, *rest = shlex.split(command)
+    assert Path(python).samefile(sys.executable)
+    assert module == "-m"
+    pages.command_line(shlex.join(rest))
+    assert "The cat sleep." in capsys.readouterr().out
 
 
 def test_a_file_is_scored_line_by_line_and_summed_up(stage, capsys, tmp_path):
@@ -136,6 +149,124 @@ def test_examples_are_short():
         if path.name != "demo.py":
             code = [line for line in path.read_text(encoding="utf-8").split('"""')[2].splitlines() if line.strip()]
             assert len(code) < 25, path.name
+
+
+# ---- README
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def cells(page: str) -> list[list[str]]:
+    """The cells of every row of every table."""
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("|")]
+
+
+def test_the_readme_is_read_in_a_few_minutes():
+    words = [word for word in README.replace("|", " ").split() if re.search(r"\w", word)]
+    assert len(words) <= 900
+
+
+def test_the_readme_states_of_every_score_whether_it_is_a_probability():
+    from besag.scores import METHODS
+
+    stated = {named[1]: row for row in cells(README) if (named := re.fullmatch(r"\[`(\w+)`\]\(.*\)", row[0]))}
+    assert stated.keys() == METHODS.keys()
+    for name, method in METHODS.items():
+        answer = "lower bound on one" if method.bound else "**yes**" if method.normalised else "no"
+        assert stated[name][2].partition(",")[0] == answer, name
+
+
+def test_the_readme_names_methods_and_commands_that_exist():
+    import typer
+
+    import besag
+    from besag.cli import app
+
+    commands = typer.main.get_command(app).commands.keys()
+    calls = {f"besag.{name}" for name in [*besag.__all__, "bulk"]} | {f"lm.{name}" for name in dir(besag.LanguageModel)}
+    rows = cells(README[README.index("## Features") : README.index("## Scores")])[2:]
+    assert len(rows) == 10
+    for row in rows:
+        used, named = (set(re.findall(r"`([^`]+)`", cell)) for cell in row[1:])
+        assert used
+        assert named
+        assert used <= calls
+        assert named <= commands
+
+
+def test_the_speed_in_the_readme_is_what_the_benchmarks_measured():
+    results = ROOT / "benchmarks" / "results"
+    rows = {row[0].strip("`"): row[1:] for row in cells(README)}
+
+    def times(name: str) -> list[str]:
+        [case] = json.loads((results / f"{name}.json").read_text(encoding="utf-8"))["cases"]
+        seconds = {who: run["seconds"] for who, run in case["contenders"].items()}
+        own = seconds.pop("besag")
+        ratios = {who: statistics.median(map(operator.truediv, spent, own)) for who, spent in seconds.items()}
+        return [f"{statistics.median(own):.1f} s"] + [
+            f"{who.replace('lm-pub-quiz, ', '')}: {statistics.median(spent):.1f} s (× {ratios[who]:.1f})"
+            for who, spent in seconds.items()
+        ]
+
+    for name, row in (("bert-snli", "pll`, BERT-base shape, 48 SNLI sentences"),
+                      ("xlmr-snli", "pll`, XLM-R-base shape, 12 SNLI sentences")):  # fmt: skip
+        besag, *others = times(name)
+        assert rows[row] == [besag, "; ".join(others)]
+    small, _ = json.loads((results / "training_peers.json").read_text(encoding="utf-8"))
+    own, other = (f"{small['tokens_per_second'][who]:,.0f} tokens/s" for who in ("besag", "run_mlm"))
+    ratio = f"run_mlm of transformers: {other} (× {small['ratio']:.1f})"
+    assert rows[f"training, ModernBERT 10 × 384, V = {small['vocabulary']:,}"] == [own, ratio]
+
+
+# ---- the index of the documentation
+
+
+TASKS = [row for row in cells((ROOT / "docs" / "index.md").read_text(encoding="utf-8")) if "](" in row[-1]]
+SEARCHES = {  # the words that a person searches for, and the command or call to find
+    "score a TSV": "besag score",
+    "perplexity of a corpus": "besag.corpus",
+    "surprisal per word": "besag score",
+    "fill two masks jointly": "lm.joint",
+    "generate text under constraints": "lm.solve",
+    "sample text Gibbs": "lm.sample",
+    "rescore an n-best list": "besag rescore",
+    "evaluate BLiMP": "besag.evaluate",
+    "few-shot cloze prompt": "besag answer",
+    "embeddings": "lm.embed",
+    "mutations of a protein": "lm.variants",
+    "train on my corpus": "besag train",
+    "fine-tune a classifier": "besag train head",
+    "load a model from Hugging Face": "besag.load",
+    "serve a model": "besag serve",
+    "large corpus on a Ray cluster": "besag bulk",
+    "quantise int8": "besag export",
+}
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"[\w-]+", text.lower())) - {"a", "an", "of", "on", "from", "the"}
+
+
+def opening(link: str) -> str:
+    """The first 40 lines of the page that a cell links to."""
+    page = ROOT / "docs" / re.search(r"\]\(([^)#]+)", link)[1]
+    return "\n".join(page.read_text(encoding="utf-8").splitlines()[:40])
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_the_index_leads_from_a_task_to_its_call(search):
+    [(_, calls, link)] = [row for row in TASKS if words(search) <= words(row[0] + row[-1])]
+    assert f"`{SEARCHES[search]}`" in calls
+    assert SEARCHES[search] in opening(link)
+
+
+def test_a_page_shows_the_calls_of_its_task_at_the_top():
+    rows = [row for row in TASKS if len(row) == 3]
+    assert len(rows) > 30
+    for task, calls, link in rows:
+        missing = [call for call in re.findall(r"`([^`]+)`", calls) if call not in opening(link)]
+        assert not missing, f"{task}: {link} does not show {missing} in its first 40 lines"
 
 
 # ---- pages

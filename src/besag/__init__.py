@@ -1,4 +1,7 @@
-"""besag turns any masked language model into a language model. `import besag` is cheap: names load when first used."""
+"""Score, infill and sample text with masked language models, train them, and report what is a probability.
+
+Names are imported when first used, so `import besag` loads neither torch nor transformers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door: a masked (or causal, or exact) model and how it scores. Its other verbs: `relating.py`, `writing.py`."""
+"""`LanguageModel` and its scoring methods; the others are in `relating.py` and `writing.py`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # a room is entered with the first verb that needs it: scorin
 
 
 class LanguageModel(Relating, Writing):
-    """Everything one model can be asked. `model` and `tokenizer` are the ones it was built from."""
+    """A masked, causal or exact model with all operations. `model` and `tokenizer` are those it was built from."""
 
     @checked
     def __init__(
@@ -59,7 +59,7 @@ class LanguageModel(Relating, Writing):
 
     @checked
     def given(self, source: str) -> LanguageModel:
-        """The same model given a source: every verb then asks p(x_i | what is shown, source).
+        """Condition the model on a source text: all operations then use p(x_i | visible tokens, source).
 
         Such a model answers about one text given another, as a translation given what is translated. What it makes of
         the source is computed once and kept, for all that is asked about it.
@@ -83,7 +83,7 @@ class LanguageModel(Relating, Writing):
 
     @checked
     def adapted(self, adapter: str | Path | None) -> LanguageModel:
-        """The same model with another adapter on, or with none: its weights are in memory once.
+        """Switch to another adapter, or to none, in a new `LanguageModel` that shares the base weights.
 
         Args:
             adapter: the folder of an adapter that was trained beside this model (`adapt.keep`); None takes it off.
@@ -136,7 +136,7 @@ class LanguageModel(Relating, Writing):
         sources: Contexts | None = None,
         **options: Any,
     ) -> Score | list[Score] | Iterator[Score]:
-        """Score texts: how likely is what they say, by one of several methods (`besag methods`).
+        """Score texts by token, word or sentence (methods: `besag methods`).
 
         Args:
             texts: a text, a list of texts, or any other iterable, which is streamed.
@@ -174,7 +174,7 @@ class LanguageModel(Relating, Writing):
 
     @checked
     def length_model(self, texts: Iterable[str]) -> LengthModel:
-        """p(n), the law of how many tokens a text has, fitted to texts.
+        """Fit a length distribution p(n), n in tokens, to texts.
 
         Args:
             texts: of the kind that will be scored.
@@ -200,7 +200,7 @@ class LanguageModel(Relating, Writing):
         reduction: Literal["sum", "mean"] = "sum",
         **scoring: Any,
     ) -> Choice:
-        """Which option fits the slot of a text best?
+        """Rank options for a slot of a text.
 
         Args:
             text: with one slot: the mask token, "[MASK]" or "{}".
@@ -240,7 +240,7 @@ class LanguageModel(Relating, Writing):
         positions: Sequence[Position] | None = None,
         **options: Any,
     ) -> Marginals | list[Marginals] | Iterator[Marginals]:
-        """What may stand at each place of a text given all the others: a table of log p(x_i = v | the rest).
+        """Predict each position from all others: a table of log p(x_i = v | x_∖i).
 
         Each place is hidden alone, as by `pll`, and its whole row is kept. The numbers are those of the full softmax,
         whichever columns are kept; `renormalised()` gives the law over the columns alone.
@@ -270,7 +270,7 @@ class LanguageModel(Relating, Writing):
     def embed(
         self, texts: str | Sequence[str], layer: int | None = None, *, pool: Literal["mean", "first"] = "mean"
     ) -> NDArray[np.float32]:
-        """A vector for each text: the mean over its tokens of what a layer of the network makes of them.
+        """Compute text embeddings: the mean over tokens of the hidden states of a layer.
 
         Args:
             texts: a text or several.
@@ -293,7 +293,7 @@ class LanguageModel(Relating, Writing):
     def variants(
         self, wild_type: str, mutations: Sequence[str], method: str = "masked_marginals", **options: Any
     ) -> Variants:
-        """What substitutions do to a protein: log odds of each variant against the wild type.
+        """Score mutations of a protein: log odds of each variant against the wild type.
 
         Args:
             wild_type: its residues, MKTAYIAK…
@@ -331,7 +331,7 @@ class LanguageModel(Relating, Writing):
         seed: int = 0,
         **options: Any,
     ) -> Binders:
-        """Peptides at the end of a target protein, by their pseudo-perplexity given it: given ones, and proposed ones.
+        """Rank and generate peptide binders by pseudo-perplexity given the target protein.
 
         Args:
             target: its residues, MKTAYIAK…

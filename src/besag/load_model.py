@@ -1,4 +1,4 @@
-"""The door to models: `besag.load` finds whoever answers, and makes a `LanguageModel` of it."""
+"""`besag.load`: read a model from a folder or the Hub, or wrap an exact one, as a `LanguageModel`."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ def load(
     progress: bool | None = None,
     name: str | None = None,
 ) -> LanguageModel:
-    """A language model from the embedded model (None), a folder, a hub name, (model, tokenizer) or an exact law.
+    """Load a masked, causal or exact model.
 
     Args:
-        model: what to load; nothing: the small English model that ships with besag.
-        tokenizer: another tokenizer than the model's own.
-        device: "cpu", "cuda", "cuda:1", "mps"; if not given, the fastest there is.
-        dtype: "float32", "bfloat16", "float16"; on a CPU "int8", products of 8-bit numbers; if not given, bfloat16 on
-            CUDA and float32 elsewhere.
-        revision: of a model on the hub.
-        allow_pickle: load weights that are no safetensors files. Such files can run code: only from whom you trust.
-        compile: spend some ten seconds on CUDA to run large batches faster, those of ModernBERT twice as fast.
-        untilt: take out what a law of masks that looks at tokens put into the answers.
-        adapter: the folder of an adapter that was trained beside this model and kept apart (`adapt.keep`).
-        batch_tokens: how many tokens run at a time; if not given, as many as fit.
-        progress: show a bar on stderr; if not given, only on a terminal, for work of over a second.
-        name: what results call the model.
+        model: Folder, Hub model ID, (model, tokenizer) or exact model; None is the bundled English model.
+        tokenizer: Tokenizer to use instead of the model's own.
+        device: "cpu", "cuda", "cuda:1" or "mps"; default: the fastest device available.
+        dtype: "float32", "bfloat16" or "float16"; "int8" (quantised matrix products) on CPUs; default: bfloat16 on
+            CUDA, float32 elsewhere.
+        revision: Branch, tag or commit of a model on the Hub.
+        allow_pickle: Read weights from pickle files. These can run code, so trust their author.
+        compile: On CUDA, compile the network for about ten seconds; large ModernBERT batches then run twice as fast.
+        untilt: Correct the bias of a masking strategy that depends on token content.
+        adapter: Folder of an adapter that was trained on this model and saved apart (`adapt.keep`).
+        batch_tokens: Number of tokens in a batch; default: as many as fit into memory.
+        progress: Show a progress bar on stderr; default: on a terminal, for work longer than a second.
+        name: Name of the model in results.
 
     Returns:
-        A `LanguageModel`. A model whose head would be made up at random is refused.
+        A `LanguageModel`. A checkpoint without weights for its head is rejected.
 
     Examples:
         >>> besag.load()
@@ -73,7 +73,7 @@ def load(
             conditionals.compile()
         elif compile:
             warnings.warn(f"compile=True is for CUDA, and this is {conditionals.device}: not compiled", stacklevel=2)
-    if untilt:  # the last law of masks it learned by
+    if untilt:  # of the last masking strategy in training
         conditionals = _untilted(conditionals, *((model, revision) if adapter is None else (adapter, None)))
     return LanguageModel(conditionals, batch_tokens=batch_tokens, progress=progress)
 

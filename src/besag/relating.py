@@ -1,4 +1,4 @@
-"""The verbs that relate places and texts: joints and fillings, what depends on what, who belongs to whom.
+"""Operations of `LanguageModel` on several positions or texts: joints, infilling, dependence, matching.
 
 Each hands over to its room, which is entered with the first call. Knows an engine and the conditionals it asks.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Relating:
-    """What a `LanguageModel` says of several places, and of several texts, together."""
+    """The operations of `LanguageModel` on several positions or texts."""
 
     engine: Engine
     conditionals: Conditionals
@@ -44,7 +44,7 @@ class Relating:
         gold: Sequence[str] | None = None,
         **options: Any,
     ) -> PairJoint | BlockJoint:
-        """The law of the tokens at two places of a text, or at three and more.
+        """Compute the joint distribution of the tokens at two or more positions of a text.
 
         Args:
             text: with masks, or with tokens of its own.
@@ -74,7 +74,7 @@ class Relating:
 
     @checked
     def fill(self, text: str, k: int = 5, method: str = "ag", **options: Any) -> Fill:
-        """The k likeliest fillings of all masks of a text, taken together: not each mask for itself.
+        """Infill all masks of a text jointly: the k most probable results.
 
         Args:
             text: with one mask or more.
@@ -99,7 +99,7 @@ class Relating:
 
     @checked
     def dependence(self, text: str, **options: Any) -> DependenceMap:
-        """The mutual information between every two tokens of a text, given the rest.
+        """Map the dependence between tokens: mutual information of every two, given the rest.
 
         Args:
             text: without masks.
@@ -120,7 +120,7 @@ class Relating:
 
     @checked
     def rectangles(self, text: str, positions: Sequence[Position] | None = None, **options: Any) -> Rectangles:
-        """Are the model's conditionals those of any joint? The odds-ratio test on random 2×2 tables.
+        """Test whether the model's conditionals are compatible, by odds ratios of random 2 × 2 tables.
 
         Args:
             text: with two masks, or without.
@@ -154,7 +154,7 @@ class Relating:
         seed: int = 0,
         **options: Any,
     ) -> Explanation:
-        """Which tokens of a text a prediction rests on: a filling, a label, or the score of the text.
+        """Attribute a prediction to input tokens: that of a mask, a label, or the score of the text.
 
         Args:
             text: with a mask, whose filling is explained; or without, whose score is, or the place that is named.
@@ -196,7 +196,7 @@ class Relating:
         seed: int = 0,
         **options: Any,
     ) -> Matching:
-        """Which sequence of a second list goes with each of the first? By the masked loss of the two as one.
+        """Match the sequences of two lists by the masked-LM loss of each pair.
 
         Args:
             first: sequences.
@@ -225,7 +225,7 @@ class Relating:
 
     @checked
     def pairs(self, texts: Iterable[str], **options: Any) -> Report:
-        """Every construction and every metric on pairs of places sampled from texts (`besag pairs` can be resumed).
+        """Benchmark joint constructions on token pairs sampled from texts (`besag pairs` can be resumed).
 
         Args:
             texts: any iterable.

@@ -1,4 +1,4 @@
-"""The verbs that write: texts drawn, solved for, translated, varied, corrected and edited.
+"""Operations of `LanguageModel` that return text: sampling, constraints, translation, augmentation, editing.
 
 Each hands over to its room, which is entered with the first call. Knows an engine, and nothing else of a model.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Writing:
-    """What a `LanguageModel` writes with."""
+    """The operations of `LanguageModel` that return text."""
 
     engine: Engine
 
@@ -54,7 +54,7 @@ class Writing:
         watch: Watch | None = None,
         **options: Any,
     ) -> Chain:
-        """Text from the model, by one of the kernels (`besag methods`).
+        """Sample masked positions or whole texts (kernels: `besag methods`).
 
         Args:
             text: whose masks are drawn; without a text, `length` tokens are written from nothing.
@@ -94,7 +94,7 @@ class Writing:
 
     @checked
     def solve(self, text: str | int, constraints: Sequence[Constraint], **options: Any) -> Solutions:
-        """Fill the masks of a text, or so many places from nothing, so that all constraints hold; or say that none can.
+        """Find texts that satisfy constraints, from a text with masks or a number of tokens.
 
         Args:
             text: with masks, or a number of tokens.
@@ -127,7 +127,7 @@ class Writing:
         seed: int = 0,
         **options: Any,
     ) -> Translations:
-        """The targets of sources, by a translator: written all at once and mended, or from the left.
+        """Translate by iterative refinement or, with a causal model, by beam search.
 
         Args:
             sources: a text or several.
@@ -163,7 +163,7 @@ class Writing:
 
     @checked
     def augment(self, texts: str | Sequence[str], **options: Any) -> Augmentation:
-        """Copies of texts in which some words are others, as similar to the original as `similarity` asks for.
+        """Generate variants of texts that are at least `similarity` similar to the original.
 
         Args:
             texts: a text or several.
@@ -183,7 +183,7 @@ class Writing:
 
     @checked
     def correct(self, texts: str | Sequence[str], *, margin: float = 0.0) -> Corrections:
-        """Texts with the tokens replaced that the model finds wrong: for models trained on corrections in place.
+        """Correct errors token by token, with a model trained on in-place corrections.
 
         Args:
             texts: a text or several.
@@ -202,7 +202,7 @@ class Writing:
 
     @checked
     def edit(self, text: str, changes: Changes, **options: Any) -> Edited:
-        """Replace words of a text, or hide them, and let the rest follow with the noise of the text itself.
+        """Replace or mask words of a text and adapt their context, reusing the noise that produces the text.
 
         What need not change stays. `invert` keeps the noise for several edits.
 
@@ -224,7 +224,7 @@ class Writing:
 
     @checked
     def invert(self, text: str, **options: Any) -> Inversion:
-        """The noise that makes a text, step by step.
+        """Record the noise that produces a text, step by step.
 
         Args:
             text: as it is.
@@ -244,7 +244,7 @@ class Writing:
 
     @checked
     def normalise(self, texts: Sequence[str], within: str | None = None, **options: Any) -> list[Normalised]:
-        """log p of texts under exp(−energy), normalised by annealed importance sampling, with an interval.
+        """Estimate log p of texts under exp(−energy) by annealed importance sampling, with an interval.
 
         Args:
             texts: whole texts, without masks.

@@ -3,10 +3,11 @@
 A call carries at most 64 MiB there and brings at most 8 files of 16 MiB back. So text travels in parts, a stage runs
 detached from the call that started it, and each model is brought back while the stage runs. README.md has the calls.
 
-    here    run.py pack COMMIT [--start FOLDER]    runs/next-model/part-1 …: text, pairs, this commit's source; weights
+    here    run.py pack [COMMIT]                   runs/next-model/part-1 …: text, pairs, the commit's source; weights
     here    run.py aside | back                    move what need not travel out of the tree, and back
     there   run.py collect PART                    keep what a call carried
     there   run.py start JOB [KEY=VALUE …]         one of JOBS, detached; the pairs change keys of its recipe
+    there   run.py start measure MODEL …           measure.py on folders below the machine's own
     there   run.py wait SECONDS                    return early with the next model (int8), measurement or failure
     here    run.py join FILES FOLDER               a model's folder from what a call brought back
 """
@@ -29,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "runs" / "next-model"
 THERE = Path(os.environ.get("NEXT_MODEL", "/tmp/next-model"))
 SHARED = ROOT.parent / "shared"
+WEIGHTS = ROOT / "weights" / "next-model"  # of the stage before
 PARTS = (("part-00", "part-05"), ("part-01", "part-06"), ("part-02", "part-07"), ("part-03",))
 HELD_OUT = ("valid", "heldout-court")
 SOURCE = ("src", "recipes", "studies", ":!src/besag/models/*/*.safetensors")
@@ -39,17 +41,26 @@ SLICE = 15 << 20  # bytes
 STAGE = "medium-en"  # the run whose models are brought back
 
 SHORT = (
-    "data.batch_tokens=131072", "schedule.minutes=", "schedule.tokens=150_000_000", "schedule.decay=1.0",
+    "data.batch_tokens=131072",
+    "schedule.minutes=",
+    "schedule.tokens=150_000_000",
+    "schedule.decay=1.0",
     "schedule.floor=0.0",
     "run.models_every=0",
-)  # fmt: skip
+)
 AGAIN = (  # 200 steps from a saved model, at the learning rate that the first stage ends with
-    'data.unit="segments"', "data.batch_tokens=32768", "schedule.minutes=", "schedule.steps=200",
+    'data.unit="segments"',
+    "data.batch_tokens=32768",
+    "schedule.minutes=",
+    "schedule.steps=200",
     'schedule.shape="constant"',
-    "optimizer.matrix_lr=2e-3", "optimizer.lr=1.5e-3", "masking.rate=0.24", "masking.end_rate=0.24",
+    "optimizer.matrix_lr=2e-3",
+    "optimizer.lr=1.5e-3",
+    "masking.rate=0.24",
+    "masking.end_rate=0.24",
     "run.compile=false",
     "run.log_every=20",
-)  # fmt: skip
+)
 JOBS = {  # name: (recipe, the first parts of text it reads or None for all, what it changes)
     "throughout": ("medium-en", 1, (*SHORT, "objective.options.lead=0.0")),
     "first": ("medium-en", 1, (*SHORT, "objective.options.lead=0.4")),
@@ -57,21 +68,33 @@ JOBS = {  # name: (recipe, the first parts of text it reads or None for all, wha
     "from-int8": ("medium-en-last", 1, (*AGAIN, f'model.start="{THERE}/int8/step-00002000"')),
     "stage-1": ("medium-en", None, ()),
     "stage-2": (
-        "medium-en", None,
+        "medium-en",
+        None,
         (
-            f'model.start="{THERE}/start"', "tokenizer.path=", "model.config=", "objective.options.lead=0.0",
-            "masking.rate=0.24", "masking.end_rate=0.2", "optimizer.matrix_lr=3.5e-3", "optimizer.lr=2.6e-3",
-            "schedule.warmup=0.03", "run.seed=2",
+            f'model.start="{THERE}/start"',
+            "tokenizer.path=",
+            "model.config=",
+            "objective.options.lead=0.0",
+            "masking.rate=0.24",
+            "masking.end_rate=0.2",
+            "optimizer.matrix_lr=3.5e-3",
+            "optimizer.lr=2.6e-3",
+            "schedule.warmup=0.03",
+            "run.seed=2",
         ),
     ),
     "last": ("medium-en-last", None, (f'model.start="{THERE}/start"',)),
-}  # fmt: skip
+}
 
 
-def pack(commit: str, start: Path | None) -> None:
-    """Write one folder for each call: its share of the text; in the first, source, held-out text and pairs as well."""
+def pack(commit: str | None) -> None:
+    """Write one folder for each call: its share of the text; in the first, source, held-out text and pairs as well.
+
+    Without a commit, the source is that of the commit that trained the weights, and these travel in the last folder.
+    """
     shutil.rmtree(HERE, ignore_errors=True)
-    commit = git("rev-parse", commit).decode().strip()
+    resumed = commit is None
+    commit = git("rev-parse", commit or (WEIGHTS / "commit").read_text().strip()).decode().strip()
     for number, names in enumerate(PARTS, 1):
         part = HERE / f"part-{number}"
         part.mkdir(parents=True)
@@ -79,12 +102,12 @@ def pack(commit: str, start: Path | None) -> None:
             shutil.copyfile(SHARED / "corpus" / f"{name}.txt.xz", part / f"{name}.txt.xz")
     first = HERE / "part-1"
     (first / "commit").write_text(commit + "\n")
-    (first / "source.tar").write_bytes(git("archive", commit, *SOURCE))
+    (first / "source.tar.xz").write_bytes(lzma.compress(git("archive", commit, *SOURCE)))
     (first / "pairs").mkdir()
     for file in sorted((SHARED / "data" / "blimp").glob("*.jsonl")):
         (first / "pairs" / file.name).write_text("".join(file.open(encoding="utf-8").readlines()[:PAIRS_EACH]))
-    if start is not None:
-        shutil.copytree(start, HERE / f"part-{len(PARTS) + 1}" / "start")
+    if resumed:
+        shutil.copytree(WEIGHTS, HERE / f"part-{len(PARTS) + 1}" / "start")
     for part in sorted(HERE.iterdir()):
         print(part.relative_to(ROOT), f"{sum(file.stat().st_size for file in part.rglob('*')) / 2**20:.1f} MiB")
 
@@ -111,8 +134,8 @@ def collect(part: Path) -> None:
             shutil.copytree(part / name, THERE / name, dirs_exist_ok=True)
         elif (part / name).exists():
             shutil.copyfile(part / name, THERE / name)
-    if (part / "source.tar").exists():
-        with tarfile.open(part / "source.tar") as source:
+    if (part / "source.tar.xz").exists():
+        with tarfile.open(part / "source.tar.xz") as source:
             source.extractall(THERE / "source", filter="data")
     for file in part.glob("part-0*.txt.xz"):
         if file.name != "part-03.txt.xz":
@@ -125,10 +148,10 @@ def collect(part: Path) -> None:
 
 
 def command(job: str, changes: list[str]) -> list[str]:
-    """Return the command of a job: training, or measuring what two short runs left."""
-    if job == "decide":
-        models = [str(THERE / name / "model") for name in ("throughout", "first")]
-        texts = [str(THERE / f"{name}.txt.xz") for name in HELD_OUT]
+    """Return the command of a job: training with changed keys of its recipe, or measuring the models that are named."""
+    if job == "measure":
+        models = [str(THERE / name) for name in changes]
+        texts = [*(str(THERE / f"{name}.txt.xz") for name in HELD_OUT), str(THERE / "valid-03.txt")]
         script = [str(THERE / "source/studies/next-model/measure.py"), *models]
         return [sys.executable, *script, "--pairs", *pairs(), "--texts", *texts, "--save", str(THERE / "measured")]
     sets = [word for change in (*recipe_changes(job), *changes) for word in ("--set", change)]
@@ -208,11 +231,8 @@ def wait(seconds: float) -> None:
             break
         time.sleep(1)
     for log in sorted((THERE / "logs").glob("*.log")):
-        print(
-            f"== {log.name}",
-            *log.read_bytes()[-600:].decode(errors="replace").replace("\r", "\n").splitlines()[-4:],
-            sep="\n",
-        )
+        last = log.read_bytes()[-600:].decode(errors="replace").replace("\r", "\n").splitlines()[-4:]
+        print(f"== {log.name}", *last, sep="\n")
     for log in sorted(THERE.glob("*/log.jsonl")):
         shutil.copyfile(log, out / f"{log.parent.name}.log.jsonl")
 
@@ -243,14 +263,12 @@ def join(files: list[Path], folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     calls = parser.add_subparsers(dest="call", required=True)
-    one = calls.add_parser("pack")
-    one.add_argument("commit")
-    one.add_argument("--start", type=Path)
+    calls.add_parser("pack").add_argument("commit", nargs="?")
     calls.add_parser("aside")
     calls.add_parser("back")
     calls.add_parser("collect").add_argument("part", type=Path)
     one = calls.add_parser("start")
-    one.add_argument("job", choices=[*JOBS, "decide", "tokenise"])
+    one.add_argument("job", choices=[*JOBS, "measure", "tokenise"])
     one.add_argument("changes", nargs="*")
     calls.add_parser("tokenise").add_argument("job", choices=JOBS)
     calls.add_parser("wait").add_argument("seconds", type=float)
@@ -260,7 +278,7 @@ def main() -> None:
     given = parser.parse_args()
     match given.call:
         case "pack":
-            pack(given.commit, given.start)
+            pack(given.commit)
         case "aside" | "back":
             aside(given.call == "back")
         case "collect":

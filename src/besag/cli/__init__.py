@@ -1,14 +1,18 @@
 """The command line: `besag score | fill | sample | joint | eval | train | …`, one thin file a command.
 
-Data goes to stdout, everything else to stderr; `exits.py` says what the exit codes mean. Nothing heavy is imported
-before a command needs it, so that `besag --help` answers at once.
+Data goes to stdout, everything else to stderr; `exits.py` lists the exit codes. Nothing heavy is imported before a
+command needs it, so `besag --help` takes a fraction of a second.
+
+The first line of a command's docstring is its line in `besag --help`; the section "Example:" ends its own `--help`.
 """
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -68,55 +72,54 @@ class Commands(TyperGroup):
                 wrong.message = f"{wrong.message[:120]} … {wrong.message[-60:]}"
             raise
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the commands in the order of `GROUPS`; typer lists those with subcommands last."""
+        members = [member for members in GROUPS.values() for member in members]
+        names = [one.info.name if isinstance(one, typer.Typer) else one.__name__ for one in members]
+        return [str(name).replace("_", "-") for name in names]
+
+
+GROUPS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {  # in the order of `besag --help`
+    "Score": (score, marginals, choose, answer, lengths, embed, explain),
+    "Fill and sample": (fill, sample, augment, edit, correct),
+    "Joint and diagnose": (joint, compare, pairs, diagnose),
+    "Evaluate and rescore": (evaluate, probe, rescore),
+    "Train and adapt": (train, tokenizer, sweep, predict, autoprompt, distil_scorer, export),
+    "Translate": (translate, distil_translations),
+    "Proteins": (binders, match),
+    "Serve and scale": (serve, explore, bulk),
+    "Theory": (lab,),
+    "Reference": (models, methods, cite, examples),
+}
+EXAMPLE = "\n\nExample:\n"  # the last section of every command's docstring
+
+
+def add_examples(group: typer.Typer) -> str:
+    """Split the docstring of each command into help and a final example; return the first example of the group."""
+    for command in group.registered_commands:
+        text, _, example = (inspect.getdoc(command.callback) or "").partition(EXAMPLE)
+        command.help = "\n\n".join(" ".join(one.split()) for one in text.split("\n\n"))  # wrapped by the terminal only
+        command.epilog = f"Example:\n\n{example.strip()}"
+    return str(group.registered_commands[0].epilog)
+
 
 app = typer.Typer(
     name="besag",
     cls=Commands,
-    epilog="Exit codes: 0 done, 1 a model that cannot be used, 2 wrong input, 3 some rows were not scored, 70 a fault "
-    "of besag, 130 Ctrl-C, 141 the pipe was closed, 143 SIGTERM.",
+    epilog="Exit codes: 0 success, 1 unusable model, 2 invalid input, 3 some rows or checks failed, 70 internal error, "
+    "75 training stopped early, 130 Ctrl-C, 141 closed pipe, 143 SIGTERM.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    score,
-    marginals,
-    choose,
-    answer,
-    autoprompt,
-    fill,
-    sample,
-    translate,
-    augment,
-    edit,
-    correct,
-    joint,
-    compare,
-    diagnose,
-    explain,
-    predict,
-    embed,
-    probe,
-    match,
-    binders,
-    pairs,
-    rescore,
-    lengths,
-    distil_scorer,
-    distil_translations,
-    sweep,
-    export,
-    explore,
-    serve,
-    models,
-    methods,
-    cite,
-    examples,
-):
-    app.command()(command)
-for group in (evaluate, lab, train, tokenizer, bulk):
-    app.add_typer(group)
+for title, members in GROUPS.items():
+    for member in members:
+        if isinstance(member, typer.Typer):
+            app.add_typer(member, rich_help_panel=title, epilog=add_examples(member))
+        else:
+            app.command(rich_help_panel=title)(member)
+add_examples(app)
 
 
 def _print_version(wanted: bool) -> None:
@@ -127,11 +130,9 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def about(
-    version: Annotated[
-        bool, typer.Option("--version", help="Say which besag this is.", callback=_print_version)
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", callback=_print_version)] = False,
 ) -> None:
-    """Turn any masked language model into a language model."""
+    """Score, infill and sample text with masked language models, and train them."""
 
 
 def main() -> None:

@@ -71,15 +71,14 @@ class AskingOptions:
 def answer(
     rows: Rows, asking: AskingOptions, model: ModelOptions, output: OutputOptions, run: RunOptions, seed: o.Seed = None
 ) -> int:
-    """Ask a model a task that is a text with a gap: which label stands there, or what it writes there.
+    """Classify or generate with a cloze prompt.
 
-    besag answer reviews.tsv --template "{text} It was [MASK]." --label positive=great,good --label negative=bad
+    With --label, labels are compared by the probability of their verbalizers (NAME=WORDS); without it, the model
+    generates the answer. If the rows have labels, accuracy is reported on stderr, next to chance and the majority
+    class.
 
-    besag answer questions.tsv --template "Q: {question} A: [MASK]." --examples solved.tsv --shots 4
-
-    besag answer pairs.tsv --template "{text} In digits: {target}" -m runs/digits/model -k ancestral --tokens 4
-
-    stderr says how many are right, if the rows say what is, beside chance and the most frequent answer.
+    Example:
+        besag answer rows.tsv --template "{text} [MASK]." --label 1=good --label 0=bad
     """
     asked = asking.of_answer()  # what is wrong is told before anything is loaded
     found = task_rows(rows)[: asking.limit]

@@ -77,13 +77,14 @@ def augment(
     run: RunOptions,
     input: Inputs = None,
 ) -> int:
-    """Vary texts: some words are drawn anew, one after the other, as long as the text stays similar.
+    """Generate similar variants of texts.
 
-    besag augment "The film was long and rather dull." --copies 3 --keep film
+    Some words are resampled, one after the other, as long as the text stays similar. Other columns of a table are
+    copied. Samples depend only on the seed, the row and the copy, so --skip gives the same rows as a full run. Exit
+    code 3: some texts could not be changed (see the column "status").
 
-    Columns of a table go along, so labels stay with their texts. Draws belong to the seed, the row and the copy: --skip
-    gives the rows that a run from the start gives there. Exit code 3: some texts could not be changed (their status
-    says why).
+    Example:
+        besag augment "The film was long and rather dull." --copies 3 --keep film
     """
     out = output.open()
     sources = rows.sources(input, "augment", output.output)

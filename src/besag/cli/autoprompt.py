@@ -46,11 +46,12 @@ def autoprompt(
     held_out: HeldOut = 0.2,
     seed: o.Seed = None,
 ) -> int:
-    """Find trigger tokens that make a masked model do a task as it is, by its gradients (AutoPrompt).
+    """Search trigger tokens by gradient.
 
-    besag autoprompt reviews.tsv --template "{text} [T] [T] [MASK]." --label positive=good,great --label negative=bad
+    AutoPrompt (Shin et al. 2020): the model stays as it is, and the tokens at [T] are optimised.
 
-    besag autoprompt capitals.jsonl --template "{sub_label} [T] [T] [MASK]." --column obj_label --answer others.jsonl
+    Example:
+        besag autoprompt capitals.tsv --template "{text} [T] [T] [MASK]."
     """
     labels = dict(map(label_words, label)) if label else None
     found, asked = task_rows(rows), None if answer is None else task_rows(answer)

@@ -50,14 +50,14 @@ def binders(
     set_: o.Set = None,
     seed: Seed = 0,
 ) -> int:
-    """Rank peptides by their pseudo-perplexity at the end of a target protein, and propose some.
+    """Rank and generate peptide binders.
 
-    besag binders target.fasta peptides.txt --model runs/binders/model -o ranked.tsv
+    Peptides are ranked by their pseudo-perplexity after the target protein, lowest first. Use a model trained on pairs
+    of target and peptide (recipes/binders.toml). Exit code 3: some peptides could not be scored (see the column
+    "status").
 
-    besag binders MKTAYIAKQR --length 12 --number 20 --model runs/binders/model
-
-    Best first. The model should have learned peptides given targets (recipes/binders.toml); others are asked all the
-    same. Exit code 3: some peptides have no number (their status says why).
+    Example:
+        besag binders target.fasta peptides.txt --model runs/binders/model
     """
     out = output.open()
     if set_ and length is None:

@@ -29,9 +29,7 @@ _FILES = "Files or URLs (text lines, TSV, CSV, JSON Lines, Parquet; packed or no
 Files = Annotated[list[str], typer.Argument(metavar="INPUT…", help=_FILES, show_default=False)]
 Folder = Annotated[str, typer.Argument(metavar="DIR", help="Folder of a job.", show_default=False)]
 
-bulk = typer.Typer(
-    name="bulk", help="Work on whole corpora, on one machine or a Ray cluster; killed jobs go on.", no_args_is_help=True
-)
+bulk = typer.Typer(name="bulk", help="Process corpora in resumable shards with Ray.", no_args_is_help=True)
 
 
 @dataclass(frozen=True)
@@ -67,13 +65,12 @@ def score(
     run: RunOptions,
     config: Config = None,
 ) -> int:
-    """Score a corpus: the rows of `besag score`, in shards.
+    """Score a corpus in resumable shards.
 
-    besag bulk score corpus.jsonl --output scores --method unmasked
+    Rows are those of besag score.
 
-    besag bulk score part-*.parquet --output kept --keep "score / tokens > -4" --format parquet --actors 8
-
-    besag bulk merge scores --output scores.tsv
+    Example:
+        besag bulk score corpus.txt --output scores
     """
     from besag.bulk.verbs import Score
 
@@ -101,9 +98,12 @@ def entropy(
     method: Annotated[str, o.of_method("--method", help="Who hides what: a scoring method.")] = "pll",
     set_: o.Set = None,
 ) -> int:
-    """How open the places of each text are: mean and greatest entropy of what the model expects, in nats.
+    """Compute mean and maximum predictive entropy per text.
 
-    besag bulk entropy corpus.txt --output entropies --keep "entropy < 5"
+    In nats, over the positions of the text, masked as --method masks them.
+
+    Example:
+        besag bulk entropy corpus.txt --output entropies
     """
     from besag.bulk.verbs import Entropy
 
@@ -125,9 +125,10 @@ def fill(
     run: RunOptions,
     k: K = 5,
 ) -> int:
-    """The likeliest fillings of all masks of each text, together.
+    """Infill all masks of each text jointly.
 
-    besag bulk fill cloze.tsv --column text --output fillings -k 3
+    Example:
+        besag bulk fill cloze.tsv --column text --output infilled -k 3
     """
     from besag.bulk.verbs import Fill
 
@@ -147,9 +148,12 @@ def sample(
     job: BulkOptions,
     run: RunOptions,
 ) -> int:
-    """Draw the masks of each text; the draws belong to the seed and the row, whatever runs beside it.
+    """Sample the masked positions of each text.
 
-    besag bulk sample templates.txt --output drawn --kernel ordered --chains 2
+    Samples depend only on the seed and the row.
+
+    Example:
+        besag bulk sample templates.txt --output samples --chains 2
     """
     from besag.bulk.verbs import Sample
 
@@ -170,9 +174,12 @@ def augment(
     job: BulkOptions,
     run: RunOptions,
 ) -> int:
-    """Copies of each text in which some words are others; the rows of `besag augment`, in shards.
+    """Generate similar variants of each text.
 
-    besag bulk augment train.csv --output copies --copies 2
+    Rows are those of besag augment.
+
+    Example:
+        besag bulk augment train.csv --output variants --copies 2
     """
     from besag.bulk.verbs import Augment
 
@@ -190,9 +197,12 @@ def merge(
     output: Annotated[str, o.of_output("--output", "-o", help="The file.", show_default=False)],
     force: o.Force = False,
 ) -> int:
-    """Put the shards of a finished job together, in the order of its input.
+    """Merge the shards of a finished job.
 
-    besag bulk merge scores --output scores.tsv
+    Rows are written in the order of the input.
+
+    Example:
+        besag bulk merge scores --output scores.tsv
     """
     from besag.bulk.job import opened
 
@@ -205,9 +215,12 @@ def merge(
 @bulk.command()
 @guarded
 def status(folder: Folder) -> int:
-    """How far a job is, from another shell: shards, rows, statuses, rate, and how long it still takes.
+    """Report the progress of a job.
 
-    besag bulk status scores
+    Shards, rows, statuses, rows per second and remaining time. Works from another shell while the job runs.
+
+    Example:
+        besag bulk status scores
     """
     from besag.bulk.job import opened, running
     from besag.bulk.journal import Totals, rate, read

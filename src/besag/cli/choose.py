@@ -38,11 +38,12 @@ def choose(
     of: Of = "sentence",
     reduction: o.Reduction = "sum",
 ) -> int:
-    """Rank options for the slot of a text, best first.
+    """Rank options for a slot.
 
-    besag choose "The capital of France is [MASK]." Paris "New York"
+    The share of an option is its probability relative to the listed options only.
 
-    The share is the option's part among these options only.
+    Example:
+        besag choose "The capital of France is [MASK]." Paris London
     """
     out = output.open()
 

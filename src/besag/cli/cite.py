@@ -22,7 +22,11 @@ Names = Annotated[
 
 @guarded
 def cite(names: Names = None) -> int:
-    """Print BibTeX for the methods you used, and for besag."""
+    """Print BibTeX.
+
+    Example:
+        besag cite pll
+    """
     print("\n\n".join(BIBTEX[key] for key in _keys(names or [])))
     return 0
 

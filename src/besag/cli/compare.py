@@ -23,16 +23,14 @@ def compare(
     position: Positions = None,
     gold: Gold = None,
 ) -> int:
-    """Every construction of the joint of two places: how well it predicts the text and how near it is to the model.
+    """Compare all joint constructions.
 
-    besag compare "The man is at the casino." --position man --position is
+    Reports perplexity, distance from the model's conditionals and mutual information of two positions. Perplexity needs
+    the original tokens: name positions of a text, or give --gold. The table format shows the main columns; the other
+    formats have all of them. Exit code 3: a construction did not converge (see the column "status").
 
-    Without tokens of its own at the places (masks, and no --gold) a text has no perplexity: what remains is the
-    likeliest pair of each, its distance from the model's conditionals, and the mutual information.
-
-    A table shows the columns that matter most; the other formats have all of them.
-
-    Exit code 3: a construction did not converge (its status says how far it came).
+    Example:
+        besag compare "The man is here." --position man --position is --candidates 20
     """
     out = output.open()
 

@@ -37,12 +37,13 @@ def correct(
     margin: Margin = 0.0,
     spans: Spans = False,
 ) -> int:
-    """Correct spelling, by a model trained on pairs in place (data.pairs = "in-place").
+    """Correct spelling errors.
 
-    besag correct essays.txt --model runs/spelling/model --margin 1 -o corrected.tsv
+    Needs a model trained on corrections (data.pairs = "in-place"). Tokens are replaced one for one, in one forward
+    pass; other columns of a table are copied. Exit code 3: some texts could not be read (see the column "status").
 
-    Tokens are replaced one for one, in one pass; columns of a table go along. Exit code 3: some texts could not be read
-    (their status says why).
+    Example:
+        besag correct essays.txt --model runs/spelling/model -o corrected.tsv
     """
     out = output.open()
     sources = rows.sources(input, "correct", output.output)

@@ -60,12 +60,13 @@ def diagnose(
     position: Positions = None,
     top: Top = 10,
 ) -> int:
-    """How well a model's conditionals fit together, and which places of a text depend on each other.
+    """Measure compatibility and token dependence.
 
-    besag diagnose "The man is at the casino." --position man --position is --plot casino.png
+    Reports the 2 × 2 odds-ratio test, the Arnold–Press compatibility of the conditional tables, and the mutual
+    information of all pairs of positions. Exit code 3: a joint did not converge.
 
-    The rectangle test compares odds ratios of 2 × 2 minors seen from either place; Arnold and Press score the table of
-    conditionals; the map is the mutual information of every two places. Exit code 3: a joint did not converge.
+    Example:
+        besag diagnose "The man is here." --position man --position is
     """
     out = output.open()
 

@@ -74,15 +74,13 @@ def distil_scorer(
     held_out: HeldOut = 300,
     force: o.Force = False,
 ) -> int:
-    """Teach a model to give its pll in one pass: the scorer that --method maskless needs.
+    """Fit a one-pass PLL estimator.
 
-    besag distil-scorer corpus.txt --sentences --limit 5000 --teacher small-en -o small-en-scorer
+    Writes a copy of the teacher with the estimator, for score --method maskless. The teacher scores all texts first;
+    its scores are kept in FOLDER.terms.jsonl, so running the same command again continues an interrupted run.
 
-    besag score texts.txt --model small-en-scorer --method maskless
-
-    The teacher scores all texts by pll, which takes the longest and is kept in FOLDER.terms.jsonl: a run that was
-    stopped goes on when it is started again. The model in the folder is the teacher, unchanged, and answers whatever
-    the teacher answers.
+    Example:
+        besag distil-scorer corpus.txt --limit 5000 -o small-en-scorer
     """
     folder = _free(output, force)
     sources = rows.sources(input, "distil-scorer", None, keep=False)

@@ -38,15 +38,13 @@ def distil_translations(
     set_: Set = None,
     device: o.Device = None,
 ) -> int:
-    """Write the targets of parallel text anew, by left-to-right teachers that have not seen them.
+    """Distil parallel text with cross-fitted teachers.
 
-    besag distil-translations recipes/multi30k-masked.toml -o runs/distilled
+    Sentence pairs are split into parts. Each part is translated by a left-to-right teacher trained on the other parts.
+    Run the same command to continue an interrupted run.
 
-    besag train recipes/multi30k-masked.toml --set 'data.source=["runs/distilled/train.source"]' --set
-    'data.target=["runs/distilled/train.target"]'
-
-    The pairs are dealt into parts; each is translated by a teacher that learnt from the others. A run that was stopped
-    goes on with the same command.
+    Example:
+        besag distil-translations translation.toml -o distilled
     """
     import besag
 

@@ -42,9 +42,13 @@ def edit(
     temperature: Temperature = 1.0,
     seed: Seed = 0,
 ) -> int:
-    """Replace words of a text; the others are drawn again with the noise that made them, so most of them stay.
+    """Replace words and adapt their context.
 
-    besag edit "The boy lost his keys." boy=girl
+    Other tokens are resampled with the random numbers that produce the original text, so most of them stay. Exit code
+    3: the new text is tokenised differently from the sampled tokens (see the column "status").
+
+    Example:
+        besag edit "The boy lost his keys." boy=girl
     """
     out = output.open()
     wanted = _replacements(changes)

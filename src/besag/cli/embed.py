@@ -37,11 +37,13 @@ def embed(
     layer: Layer = None,
     pool: Pool = "mean",
 ) -> int:
-    """A vector for each text: the mean over its tokens of what a layer of the network makes of them.
+    """Compute mean-pooled text embeddings.
 
-    besag embed texts.tsv -o vectors.parquet
+    Dimensions are written as columns v1, v2, … next to the other columns of a table, or as a list in JSON Lines. Exit
+    code 3: some texts have no embedding (see the column "status").
 
-    A row has a column for each dimension, v1, v2 …, and the other columns of a table; JSON Lines have a list.
+    Example:
+        besag embed texts.tsv -o embeddings.parquet
     """
     if (output.output or "").endswith((".npy", ".npz")):
         raise BesagError(

@@ -29,7 +29,7 @@ Field = Annotated[
     str, o.of_input("--field", help="Of rows: where the training text is, a name or a path as in page.text.")
 ]
 
-_HELP = "Measure how good a model is: `besag eval NAME…` runs suites, the others are commands of their own."
+_HELP = "Run benchmarks; detect test contamination."
 evaluate = typer.Typer(name="eval", cls=Suites, help=_HELP, no_args_is_help=True)
 evaluate.command(RUN)(run)
 evaluate.command("list")(list_suites)
@@ -50,11 +50,13 @@ def overlap(
     bad: Bad = None,
     header: Header = None,
 ) -> int:
-    """Does a training corpus hold what a model is judged on? A row for each text that it does.
+    """Find evaluation texts in a training corpus.
 
-    besag eval overlap corpus/*.txt.xz --against blimp.jsonl --against sentences.txt -o seen.tsv
+    A text is found if --length consecutive words of it occur in one document; a shorter text, if all its words do. Each
+    row is an evaluation text that was found.
 
-    A text is seen where --length of its words in a row stand in one document; a shorter one where all of them do.
+    Example:
+        besag eval overlap corpus.txt --against pairs.tsv -o overlap.tsv
     """
     out = output.open()
 

@@ -21,9 +21,12 @@ Into = Annotated[
 
 @guarded
 def examples(into: Into = None) -> int:
-    """List the example files and recipes of the documentation, or copy them into a folder.
+    """Copy example files.
 
-    besag examples .
+    Without FOLDER, the example files and recipes of the documentation are listed.
+
+    Example:
+        besag examples .
     """
     home = _home()
     if into is None:

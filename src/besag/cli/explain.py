@@ -83,12 +83,14 @@ def explain(
     input: Inputs = None,
     position: Positions = None,
 ) -> int:
-    """How much each token of a text speaks for a filling, for a label, or for the rest of the text.
+    """Attribute a prediction to input tokens.
 
-    besag explain "The capital of France is [MASK]." --target Paris --curve --plot paris.png
+    Without a mask (and without --position) the pseudo-log-likelihood of the text is explained: what each token
+    contributes to the prediction of all others. Each row is a token. Exit code 3: some texts could not be explained,
+    see stderr.
 
-    A text without a mask (and without --position) has its score explained: what each token adds to all others. A row is
-    a token. Exit code 3: some texts could not be explained; stderr says why.
+    Example:
+        besag explain "The capital of France is [MASK]." --target Paris
     """
     out = output.open()
     sources = rows.sources(input, "explain", output.output, keep=False)

@@ -19,11 +19,13 @@ Browser = Annotated[bool, o.of_run("--browser/--no-browser", help="Open the page
 @guarded
 @grouped
 def explore(model: ModelOptions, port: Port = 0, browser: Browser = True) -> int:
-    """Open a page that shows a model at work: surprisal, two masks together, dependence, chains that write.
+    """Open the browser explorer.
 
-    besag explore
+    Shows surprisal, joint distributions, dependence and sampling chains. The page is served to this machine only, until
+    Ctrl-C.
 
-    It is served to this machine alone, until Ctrl-C.
+    Example:
+        besag explore
     """
     wait_without_spinning()
     require("fastapi", extra="serve")

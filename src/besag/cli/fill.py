@@ -44,12 +44,13 @@ def fill(
     sample: Drawn = False,
     seed: Seed = 0,
 ) -> int:
-    """Fill all masks of a text jointly, likeliest first.
+    """Infill all masks jointly.
 
-    besag fill "She put the [MASK] on the [MASK]."
+    stderr reports the candidate sets over which the infillings are the most probable, and whether the ranking is exact.
+    Exit code 3: the joint did not converge.
 
-    stderr says over what the fillings are the likeliest, and whether that is certain. Exit code 3: the joint did not
-    converge.
+    Example:
+        besag fill "She put the [MASK] on the [MASK]."
     """
     out = output.open()
 

@@ -78,13 +78,12 @@ def joint(
     sample: Sample = None,
     seed: Seed = 0,
 ) -> int:
-    """The likeliest tokens at several places of a text, together.
+    """Compute the joint distribution of masked positions.
 
-    besag joint "The capital of [MASK] [MASK] is Paris."
+    Exit code 3: the construction did not converge (stderr reports the residual).
 
-    besag joint "The man is at the casino." --position man --position is --method stationary --plot joint.png
-
-    Exit code 3: the construction did not converge (stderr says how far it came).
+    Example:
+        besag joint "The capital of [MASK] [MASK] is Paris."
     """
     out = output.open()
     options = method.options()

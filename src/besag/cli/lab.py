@@ -33,13 +33,19 @@ Full = Annotated[bool, o.of_method("--full", help=_FULL)]
 Page = Annotated[str, o.of_output("--output", "-o", help=_PAGE, show_default=False)]
 Quiet = Annotated[bool, o.of_run("--quiet", help="Say nothing on stderr until all are done.")]
 
-lab = typer.Typer(name="lab", help="See the theory hold, or fail outside its conditions.", no_args_is_help=True)
+lab = typer.Typer(name="lab", help="Run exact experiments on small systems.", no_args_is_help=True)
 
 
 @lab.command("list")
 @guarded
 def list_experiments() -> int:
-    """List the experiments: what each is about. besag methods NAME says more of one."""
+    """List the experiments.
+
+    Use besag methods NAME for details.
+
+    Example:
+        besag lab list
+    """
     print_table([{"experiment": one.name, "about": one.title} for one in every("experiment")], sys.stdout)
     return 0
 
@@ -50,13 +56,13 @@ def list_experiments() -> int:
 def run(
     names: Names, output: PlotOptions, set_: Set = None, seed: o.Seed = None, full: Full = False, config: Config = None
 ) -> int:
-    """Run experiments: tables, and what was shown; as rows or, with --format jsonl, everything with its arrays.
+    """Run experiments and check their claims.
 
-    besag lab run dictionary
+    --format jsonl writes all results with their arrays; the other formats write the tables. Exit code 3: a claim is not
+    confirmed by these numbers.
 
-    besag lab run dictionary --format jsonl -o dictionary.jsonl --plot dictionary.svg
-
-    Exit code 3: a claim does not hold in these numbers.
+    Example:
+        besag lab run star_order
     """
     chosen = settings("experiment", names, set_, {"seed": seed})
     if output.plot is not None and len(chosen) > 1:
@@ -83,11 +89,13 @@ def report(
     output: Page, names: Some = None, seed: o.Seed = None, full: Full = False, force: o.Force = False,
     quiet: Quiet = False, config: Config = None,
 ) -> int:  # fmt: skip
-    """Run experiments and write one page: figures, tables, text, and the command for each.
+    """Write an HTML report of experiments.
 
-    besag lab report -o lab.html
+    The page has figures, tables, text and the command for each experiment. Exit code 3: a claim is not confirmed by
+    these numbers.
 
-    Exit code 3: a claim does not hold in these numbers.
+    Example:
+        besag lab report star_order -o lab.html
     """
     chosen = settings("experiment", names or [one.name for one in every("experiment")], None, {"seed": seed})
     check_output(output, force)

@@ -35,9 +35,12 @@ def lengths(
     revision: o.Revision = None,
     force: o.Force = False,
 ) -> int:
-    """Fit a distribution p(n) of text lengths, in tokens of a model, for `besag score --lengths`.
+    """Fit a length distribution for score --lengths.
 
-    besag lengths corpus.txt -o lengths.json
+    p(n) is the probability that a text has n tokens of the model's tokenizer.
+
+    Example:
+        besag lengths corpus.txt -o lengths.json
     """
     claimed(output, force)  # until the command ends
     texts = _Texts(file, rows.layout())

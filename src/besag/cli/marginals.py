@@ -45,11 +45,12 @@ def marginals(
     wide: Wide = False,
     base: o.Base = "e",
 ) -> int:
-    """Log-probabilities of tokens at each place of a text, the place hidden and all others shown.
+    """Predict each position from all others.
 
-    besag marginals "The dog ran into the house." --candidates dog,cat,man --wide
+    Each row is a position and a candidate token, with its effect: log p(candidate) − log p(original token).
 
-    A row is a place and a candidate, with the effect of putting it there: log p(candidate) − log p(the text's own).
+    Example:
+        besag marginals "The dog ran into the house." --candidates dog,cat --wide
     """
     shape, out = output.shape, output.open()
     sources = rows.sources(input, "marginals", output.output, keep=False, around=around)

@@ -44,12 +44,13 @@ def match(
     temperature: Temperature = 1.0,
     seed: Seed = 0,
 ) -> int:
-    """Find partners for sequences, by the masked loss of the two as one.
+    """Match sequences by masked-LM loss.
 
-    besag match chains.tsv --first heavy --second light --group species --separator "" --model FOLDER
+    stderr reports the accuracy if the rows of the file are true pairs, and the accuracy expected by chance. Exit code
+    3: the soft permutation did not converge.
 
-    stderr says how many partners stood side by side in the file, which is the accuracy where that is the truth, and
-    what chance would give. Exit code 3: the soft permutation did not converge.
+    Example:
+        besag match chains.tsv --first heavy --second light --model runs/chains/model
     """
     out = output.open()
     [(name, options)] = settings("score", [method], set_).items()

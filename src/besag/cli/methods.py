@@ -26,7 +26,11 @@ COMMANDS = {  # where its options are said, and how they begin
 
 @guarded
 def methods(name: Name = None) -> int:
-    """List scores, joints, laws of masks, objectives, kernels, ways to explain, suites, experiments, or tell of one."""
+    """List or describe scores, samplers, objectives, …
+
+    Example:
+        besag methods pll
+    """
     if name is not None:
         print(_explained(found := find(name)))
         for other in all_of(name)[1:]:

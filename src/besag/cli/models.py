@@ -32,9 +32,12 @@ LABELS = {
 
 @guarded
 def models(name: Name = None, revision: o.Revision = None) -> int:
-    """List the embedded models, or say what a model is and whether besag can use it.
+    """Inspect a model.
 
-    Exit code 1: it cannot be used.
+    Without NAME, the bundled models are listed. Exit code 1: besag cannot use the model.
+
+    Example:
+        besag models small-en
     """
     from besag.models import EMBEDDED, is_bundled, path
 

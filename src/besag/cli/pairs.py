@@ -82,16 +82,14 @@ def pairs(
     limit: Texts = None,
     config: Config = None,
 ) -> int:
-    """Study which joint of two tokens predicts texts best: pairs of places, all constructions, all metrics.
+    """Benchmark joint constructions on a corpus.
 
-    besag pairs snli.tsv --column hypothesis --limit 500 -o study
+    Writes every pair of positions (pairs.jsonl, pairs.parquet), tables with intervals and p-values, and a plot. Run the
+    same command to continue an interrupted study; --report FOLDER only rewrites the tables. Exit code 3: some pairs
+    were not measured (see "status").
 
-    besag pairs corpus.txt --pairs distance --distances 1,2,4,8 --candidates 200 -o study
-
-    besag pairs --report study
-
-    The folder holds every pair (pairs.jsonl, pairs.parquet), tables with intervals and p-values, and a picture. After
-    an interruption the same command goes on. Exit code 3: some pairs were not measured (their status says why).
+    Example:
+        besag pairs corpus.txt --limit 100 --candidates 100 -o study
     """
     from besag.study.folder import Folder
 

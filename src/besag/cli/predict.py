@@ -40,12 +40,13 @@ def predict(
     device: o.Device = None,
     all_: Every = False,
 ) -> int:
-    """Label texts, or every word of them, with probabilities.
+    """Label texts with a fine-tuned head.
 
-    besag predict reviews.tsv --head head --all -o labelled.tsv
+    Each row is a text (classifier) or a whitespace-separated word (tagger), with its most probable label. Other columns
+    of a table are copied. Exit code 3: some rows are empty or too long for the model (see the column "status").
 
-    A row is a text, and of a tagger a word; the words of a text are those between its spaces. Columns of a table go
-    along. Exit code 3: some rows are empty or longer than the network sees; their status says so.
+    Example:
+        besag predict reviews.tsv --head head --all -o labelled.tsv
     """
     out = output.open()
     sources = rows.sources(input, "predict", output.output)

@@ -35,11 +35,13 @@ def probe(
     penalty: Penalty = 1.0,
     seed: Seed = 0,
 ) -> int:
-    """Accuracy of a linear map from vectors of texts to their labels, on texts that it was not fitted to.
+    """Cross-validate a linear probe.
 
-    besag probe reviews.tsv --label label --layer 6
+    A linear classifier is fitted to text embeddings. Each row is a label, with its number of texts and its recall. Exit
+    code 3: rows without an embedding were left out, see stderr.
 
-    A row is a label: how many texts have it, and what share of them is found.
+    Example:
+        besag probe reviews.tsv --label label
     """
     out = output.open()
     found = [one for one in records(rows.sources([file], "probe", output.output)) if one is not None]

@@ -123,13 +123,13 @@ def rescore(
     run: RunOptions,
     config: Config = None,
 ) -> int:
-    """Rank the hypotheses of a recogniser or translator anew: score + λ · language model.
+    """Rerank n-best lists.
 
-    besag rescore nbest.jsonl --dev dev.jsonl --casing sentence --full-stop -o ranked.jsonl
+    The new score is: original score + λ · language-model score. λ is given by --weight or tuned by --dev, --folds or
+    --tune. Exit code 3: some lists contain a hypothesis that cannot be scored, and are unchanged.
 
-    besag rescore nbest.jsonl --folds speaker --method pll --method word_l2r --scores scores.jsonl --plot curve.png
-
-    Exit code 3: some lists hold a hypothesis that cannot be scored, and are left as they were.
+    Example:
+        besag rescore nbest.jsonl --dev dev.jsonl -o ranked.jsonl
     """
     from besag.rescoring.formats import FOLDERS, sniffed, write_nbest
     from besag.rescoring.rescore import Reading, refuse

@@ -171,20 +171,16 @@ def sample(
     run: RunOptions,
     text: Template = None,
 ) -> int:
-    """Draw text from the model: the masks of a text, or a text from nothing.
+    """Sample masked positions or whole texts.
 
-    besag sample "The [MASK] [MASK] sat on the [MASK]."
+    Without TEXT, --length tokens are sampled. With --require, --forbid, --pattern, --characters or --words, texts that
+    satisfy these constraints are searched for. Exit code 3: masks are left (see the column "status"; increase --steps),
+    or no text satisfies the constraints (see stderr).
 
-    besag sample --length 12 --end . --kernel ordered --chains 8 --seed 1
+    stderr reports the sampler and its target distribution. Use --resume to continue an interrupted recording.
 
-    besag sample "The old man walked home." --free-all --keep man --steps 200 --record chains.jsonl
-
-    besag sample --length 8 --end . --require sea --forbid blue --characters 20:40
-
-    Words, patterns and lengths that a text must keep to are searched for: the model's likely tokens, with turning back.
-    Exit code 3: not found, or impossible, and stderr says which.
-
-    stderr says what was run and what law it has. A recorded run that was interrupted goes on with --resume.
+    Example:
+        besag sample "The [MASK] [MASK] sat on the [MASK]." --chains 3 --seed 1
     """
     out = output.open()
     canvas.check()

@@ -113,16 +113,13 @@ def score(
     strict: o.Strict = False,
     config: Config = None,
 ) -> int:
-    """Score texts with masked (or causal) language models.
+    """Score texts by token, word or sentence.
 
-    besag score "The cats sleep." "The cats sleeps."
+    Exit code 3: some rows could not be scored (see the column "status"). Use --resume to continue an interrupted run;
+    its output is then identical to that of an uninterrupted run.
 
-    besag score corpus.tsv --column sentence --method pll --method word_l2r -o scores.tsv
-
-    besag score items.csv --per region --region-sign "|" --method chain --entropy -o long.csv
-
-    Exit code 3: some rows were not scored (their status says why). A run that was stopped or killed goes on with
-    --resume, and ends as if nothing had happened.
+    Example:
+        besag score "The cats sleep." "The cats sleeps."
     """
     shape = output.shape
     view = shown.view(shape)

@@ -46,11 +46,13 @@ def serve(
     log_texts: LogTexts = False,
     lazy: Lazy = False,
 ) -> int:
-    """Serve models over HTTP: besag's verbs, and completions as evaluation harnesses ask for them.
+    """Serve models over HTTP.
 
-    besag serve --model small-en --port 8000
+    Offers besag's operations, and OpenAI-compatible completions for evaluation harnesses. Requests select one of
+    several models by name. On SIGTERM the server finishes accepted requests, then exits.
 
-    Several models are asked by name. SIGTERM answers what was accepted, and ends.
+    Example:
+        besag serve --model small-en --port 8000
     """
     wait_without_spinning()
     require("fastapi", extra="serve")

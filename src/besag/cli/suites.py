@@ -71,15 +71,13 @@ def run(
     resume: o.Resume = False,
     config: Config = None,
 ) -> int:
-    """How good models are, by suites of published items: figures with n, standard errors and ties.
+    """Evaluate models on benchmarks.
 
-    besag eval blimp --data blimp/ --limit 100
+    Reports each metric with n, its standard error and ties. The word "run" is optional. Exit code 3: some items could
+    not be scored (see their status). Use --resume to continue an interrupted run.
 
-    besag eval minimal_pairs --data pairs.tsv --set good=right --set bad=wrong
-
-    besag eval blimp crows_pairs -m bert-base-cased -m gpt2 --method pll --method causal -o results/
-
-    Exit code 3: some items could not be scored; their status says why. A run that was stopped goes on with --resume.
+    Example:
+        besag eval blimp --data blimp --limit 100
     """
     wanted, chosen = _settings(names, method, set_, seed)
     model.check()
@@ -189,9 +187,12 @@ def _about(
 
 @guarded
 def list_suites() -> int:
-    """List the suites: what each asks, whether its data is where BESAG_DATA says, and where that comes from.
+    """List the benchmarks and where their data is.
 
-    besag methods NAME says more of one.
+    Data is looked for in $BESAG_DATA. Use besag methods NAME for details.
+
+    Example:
+        besag eval list
     """
     root = os.environ.get("BESAG_DATA")
     rows = [
@@ -213,9 +214,12 @@ def _there(root: str | None, folder: str) -> str:
 @guarded
 @grouped
 def compare(a: A, b: B, output: OutputOptions) -> int:
-    """Is one of two runs better? Differences item by item, with bootstrap intervals, p-values and a verdict in words.
+    """Compare two evaluation runs item by item.
 
-    besag eval compare results/bert results/roberta
+    Reports differences with bootstrap intervals, p-values and a conclusion in words.
+
+    Example:
+        besag eval compare results/bert results/roberta
     """
     out = output.open()
 

@@ -52,15 +52,12 @@ def sweep(
     plot: o.Plot = None,
     force: o.Force = False,
 ) -> int:
-    """Train recipes with keys that vary, judge the models by suites, and show all of them in one table.
+    """Train a grid of recipes and compare them.
 
-    besag sweep recipe.toml --vary masking.rate=0.15,0.3,0.5 --vary run.seed=1,2,3 -o rates --judge blimp --limit 50
+    Exit code 3: some runs failed (see table.tsv). Run the same command to continue an interrupted sweep.
 
-    besag sweep mlm.toml clm.toml rtd.toml -o objectives --judge blimp --judge crows_pairs --jobs 2
-
-    besag sweep recipe.toml --vary model.config.hidden_size=64,128,256 -o sizes --curve parameters --plot sizes.svg
-
-    Exit code 3: some runs failed; the table says why. A sweep that was stopped goes on with the same command.
+    Example:
+        besag sweep recipe.toml --vary masking.rate=0.15,0.3 -o rates
     """
     PlotOptions(plot=plot, force=force).check_plot()
 

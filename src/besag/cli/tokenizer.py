@@ -45,9 +45,7 @@ HeldOut = Annotated[list[str], o.of_input("--text", help=f"Held-out text. {_FILE
 Morphemes = Annotated[str | None, o.of_input("--morphemes", help=_MORPHEMES, show_default=False)]
 Limit = Annotated[int | None, o.of_input("--limit", min=1, help="At most N documents.", show_default=False)]
 
-tokenizer = typer.Typer(
-    name="tokenizer", help="Learn a vocabulary, add to one, and compare tokenizers.", no_args_is_help=True
-)
+tokenizer = typer.Typer(name="tokenizer", help="Train, extend or compare tokenizers.", no_args_is_help=True)
 
 
 @tokenizer.command("train")
@@ -69,9 +67,12 @@ def train(
     seed: Seed = 0,
     force: o.Force = False,
 ) -> int:
-    """Learn a vocabulary from text and write it as a folder that transformers loads.
+    """Train a tokenizer on text.
 
-    besag tokenizer train corpus/*.txt.xz --kind unigram --size 8192 -o tokenizer
+    The folder can be loaded by transformers.
+
+    Example:
+        besag tokenizer train corpus.txt --size 8192 -o tokenizer
     """
     _claim(Path(output), force)
 
@@ -100,11 +101,13 @@ def extend(
     field: Field = "text",
     force: o.Force = False,
 ) -> int:
-    """Add the words of a text that a tokenizer cuts into most pieces; its own tokens keep their ids.
+    """Add whole words to a tokenizer.
 
-    besag tokenizer extend bert-base-cased reports/*.txt --size 2000 -o tokenizer
+    Adds the words of a text that the tokenizer splits into the most subword tokens. Existing tokens keep their ids. Set
+    tokenizer.path = "tokenizer" and model.vocabulary = "extended" in a recipe to continue training a model with it.
 
-    A recipe with tokenizer.path = "tokenizer" and model.vocabulary = "extended" goes on from the model with it.
+    Example:
+        besag tokenizer extend small-en corpus.txt --size 1000 -o tokenizer
     """
     _claim(Path(output), force)
 
@@ -153,9 +156,12 @@ def report(
     output: o.Output = None,
     force: o.Force = False,
 ) -> int:
-    """Compare tokenizers on held-out text: fertility, coverage, whole words, morphology, evenness.
+    """Compare tokenizers on held-out text.
 
-    besag tokenizer report tokenizer-a tokenizer-b embedded --text held-out.txt
+    Reports fertility, coverage, share of whole words, morphological alignment and evenness of token frequencies.
+
+    Example:
+        besag tokenizer report tokenizer small-en --text held-out.txt
     """
     shape = choose_format(format, output)
     out = writer(shape, output, force)

@@ -43,7 +43,7 @@ app = typer.Typer(
     name="train",
     cls=_RecipeFirst,
     no_args_is_help=True,
-    help="Train, continue or adapt a masked model as a recipe says: besag train RECIPE.toml",
+    help="Train, adapt or fine-tune from a recipe.",
 )
 
 RecipeFile = Annotated[
@@ -79,18 +79,13 @@ def run(
     quiet: Quiet = False,
     plot: Plot = None,
 ) -> int:
-    """Train what a recipe says (`run` can be left out).
+    """Train or adapt a model from a recipe.
 
-    besag train recipe.toml
+    The word "run" is optional. Several GPUs: torchrun --nproc-per-node 2 -m besag train recipe.toml. Ctrl-C or SIGTERM
+    ends the run after the current step, with a checkpoint; use --resume to continue.
 
-    besag train recipe.toml --set masking.rate=0.4 --set optimizer.lr=1e-3 --minutes 20 -o runs/second
-
-    besag train recipe.toml --resume
-
-    besag train recipe.toml --resume --stop-after 25
-
-    Several GPUs: torchrun --nproc-per-node 2 -m besag train recipe.toml. Ctrl-C or SIGTERM ends the run after its step,
-    with a checkpoint; --resume goes on from there.
+    Example:
+        besag train recipe.toml
     """
     from besag.train_model import train
 
@@ -119,11 +114,10 @@ def init(
     law: Annotated[str, typer.Option("--law", help="The law of masks, with its options.")] = "uniform",
     force: o.Force = False,
 ) -> int:
-    """Write a recipe with every key, its default and what it means.
+    """Write a recipe with all keys and defaults.
 
-    besag train init
-
-    besag train init spans.toml --law span
+    Example:
+        besag train init
     """
     from besag.training.recipe import template
 
@@ -140,9 +134,12 @@ def init(
 @app.command()
 @guarded
 def check(recipe: RecipeFile, set_: Set = None, minutes: Minutes = None, output: Folder = None) -> int:
-    """Say what a run would be, and train nothing: data, sequences, steps, parameters, memory.
+    """Report data, steps and memory without training.
 
-    The data is tokenised into the cache, where the run will find it.
+    The data is tokenised into the cache, which the training run reuses.
+
+    Example:
+        besag train check recipe.toml
     """
     from besag.training.recipe import recipe_of
     from besag.training.run.forecast import forecast
@@ -165,13 +162,13 @@ def head(
     ] = None,
     quiet: Quiet = False,
 ) -> int:
-    """Tune a classifier or a tagger on labelled examples, and measure it on those held out.
+    """Fine-tune a classifier or tagger.
 
-    besag train head reviews.toml
+    Reports metrics on held-out examples. The folder can be loaded by transformers, besag predict and besag explain
+    --classifier.
 
-    besag train head reviews.toml --set tuning.masked=true -o faithful
-
-    The folder is one of transformers; `besag predict` labels texts with it, `besag explain --classifier` explains them.
+    Example:
+        besag train head reviews.toml
     """
     from besag.heads.tuning import train_head
 
@@ -190,9 +187,10 @@ def curves(
     x: Annotated[Literal["tokens", "step", "seconds"], typer.Option("--x", help="The axis.")] = "tokens",
     force: o.Force = False,
 ) -> int:
-    """Draw the curves of several runs together.
+    """Plot the training curves of several runs.
 
-    besag train curves runs/uniform runs/span -o comparison.png
+    Example:
+        besag train curves runs/uniform runs/span -o comparison.png
     """
     from besag.training.run import curves as drawing
     from besag.training.run import logs

@@ -102,16 +102,13 @@ def translate(
     trace: Trace = False,
     config: Config = None,
 ) -> int:
-    """Translate sources by a translator: all places at once and mended, or left to right.
+    """Translate by iterative refinement or beam search.
 
-    besag translate "Zwei Hunde laufen am Strand." -m FOLDER --passes 4 --trace
+    Exit code 3: some sources were not translated (see the column "status"). Use --resume to continue an interrupted
+    run.
 
-    besag translate test.de -m FOLDER --lengths 3 --choose length -o test.en.tsv
-
-    besag translate test.de -m FOLDER --nbest 5 --lengths 5 -o nbest.jsonl
-
-    Exit code 3: some sources were not translated (their status says why). A run that was stopped or killed goes on with
-    --resume, and ends as if nothing had happened.
+    Example:
+        besag translate "Zwei Hunde laufen am Strand." --model runs/translator/model
     """
     decoding.of_kernel()  # a wrong name is told before anything is loaded
     shape = output.shape
