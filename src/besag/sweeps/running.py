@@ -111,9 +111,8 @@ def judging(folder: Path, cells: Sequence[Cell], judges: Judges) -> list[Work]:
             continue
         place.parent.mkdir(parents=True, exist_ok=True)
         if not same:
-            (place / saved.RUN).unlink(
-                missing_ok=True
-            )  # first: what was measured with other settings must not count as this
+            # first, so that what was measured with other settings never counts as this
+            (place / saved.RUN).unlink(missing_ok=True)
             write_whole(asked, note)
         again = "--resume" if same and saved.is_begun(place) else "--force"
         words = ["eval", "run", *judges.words, "-m", model_of(folder, cell), "-o", place, again, "--quiet"]
