@@ -114,7 +114,7 @@ def _note(place: Path) -> dict[str, Any]:
         ) from failure
     if note.get("format") != FORMAT:
         raise BesagError(
-            f"{str(place)!r} has rows of format {note.get('format', 1)}, written by an older besag; this one reads format "
-            f"{FORMAT}. Run the evaluation again"
+            f"{str(place)!r} has rows of format {note.get('format', 1)}, of an older besag, and only format {FORMAT} "
+            "is read: run the evaluation again"
         )
     return dict(note)
