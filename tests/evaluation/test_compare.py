@@ -270,7 +270,7 @@ def test_correction_draws_as_often_as_it_states() -> None:
     [part] = evaluation("correction", rows).parts
     for metric, value in zip(part.suite.metrics(rows), part.figures, strict=True):
         if isinstance(metric.estimator, SumStatistic):
-            used = metric.fitted([row for row in rows if metric.where(row)])
+            used = metric.fitted([row for row in rows if metric.uses(row)])
             assert len(metric.estimator.draws(metric.estimator.observations(used))) == 1000
             assert "1,000 draws" in value.error
             assert value.low <= value.value <= value.high  # also of several references

@@ -21,6 +21,7 @@ from besag.evaluation.metrics import (
     Statistic,
     SumStatistic,
     compare_metric,
+    compare_metrics,
     credit,
     evaluate_metric,
     is_tie,
@@ -79,7 +80,7 @@ def test_rows_that_a_metric_does_not_use_do_not_change_it(name: str, few_draws: 
     """They are those of another model, and the benchmark lists its metrics anew from them."""
     suite, rows, other = suite_for_rows(name), rows_for(name, 1), rows_for(name, 2)
     for metric in suite.metrics(rows):
-        unused = [not metric.where(one) and not metric.where(two) for one, two in zip(rows, other, strict=True)]
+        unused = [not metric.uses(one) and not metric.uses(two) for one, two in zip(rows, other, strict=True)]
         mixed = [two if swap else one for one, two, swap in zip(rows, other, unused, strict=True)]
         [again] = [one for one in suite.metrics(mixed) if (one.name, one.group) == (metric.name, metric.group)]
         first, second = evaluate_metric(metric, rows), evaluate_metric(again, mixed)
@@ -98,8 +99,8 @@ def test_a_difference_lies_in_its_interval_and_turns_with_the_runs(name: str, fe
     ours, theirs = ({(one.name, one.group): one for one in suite.metrics(some)} for some in (rows, other))
     differ = 0
     for key in ours.keys() & theirs.keys():
-        found = compare_metric(ours[key], rows, other, theirs[key])
-        back = compare_metric(theirs[key], other, rows, ours[key])
+        [found] = compare_metrics([(ours[key], theirs[key])], rows, other)
+        [back] = compare_metrics([(theirs[key], ours[key])], other, rows)
         if math.isnan(found.difference):
             continue
         differ += found.difference != 0

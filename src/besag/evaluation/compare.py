@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from besag.checks import checked
 from besag.errors import BesagError, quoted
 from besag.evaluation.evaluation import Evaluation, Part
-from besag.evaluation.metrics import HIGHER, LOWER, RESAMPLES, MetricDifference, compare_metric
+from besag.evaluation.metrics import HIGHER, LOWER, RESAMPLES, MetricDifference, compare_metrics
 from besag.results import data
 from besag.results.data import json_ready
 from besag.results.grid import Grid, Line
@@ -128,7 +128,8 @@ def _compared(a: Part, b: Part) -> Compared:
     metrics = [
         {(one.name, one.group): one for one in part.suite.metrics(own)} for part, own in ((a, ours), (b, theirs))
     ]
-    found = [compare_metric(one, ours, theirs, metrics[1][key]) for key, one in metrics[0].items() if key in metrics[1]]
+    pairs = [(one, metrics[1][key]) for key, one in metrics[0].items() if key in metrics[1]]
+    found = compare_metrics(pairs, ours, theirs)
     if not found:
         names = (", ".join(dict.fromkeys(name for name, _ in own)) for own in metrics)
         raise BesagError(

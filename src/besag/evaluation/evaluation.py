@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from besag.checks import checked
 from besag.errors import BesagError, nearest, quoted, require
-from besag.evaluation.metrics import MetricValue, evaluate_metric
+from besag.evaluation.metrics import MetricValue, evaluate_metrics
 from besag.evaluation.suite import Row, Suite
 from besag.results import data
 from besag.results.data import json_ready
@@ -47,7 +47,7 @@ class Part:
     def figures(self) -> list[MetricValue]:
         """Of the rows that have numbers, the headline first."""
         scored = [row for row in self.rows if row["status"] == "ok"]
-        return [evaluate_metric(one, scored) for one in self.suite.metrics(scored)] if scored else []
+        return evaluate_metrics(self.suite.metrics(scored), scored) if scored else []
 
     @property
     def unscored(self) -> dict[Status, int]:

@@ -15,7 +15,7 @@ statistic lies outside them. A comparison of runs A and B pairs the rows of the 
     p          of a mean: sign flips of the paired differences; otherwise 2 min(P(Δ* ≤ 0), P(Δ* ≥ 0))
     effect     of a mean: d = mean / standard deviation of the paired differences
 
-A benchmark lists `Metric`s; `evaluate_metric` and `compare_metric` do all the rest. Independent of any benchmark.
+A benchmark lists `Metric`s; `evaluate_metrics` and `compare_metrics` do all the rest. Independent of any benchmark.
 """
 
 from __future__ import annotations
@@ -461,13 +461,18 @@ class Metric:
     estimator: Estimator
     meaning: str
     group: str = ""  # which items, in a word; "" for all
-    where: Callable[[ItemRow], bool] = _all_rows  # the rows it uses; of a comparison, those that it uses in both runs
+    within: tuple[ItemKey, str] | None = None  # the rows it uses: in which this column or key has this value …
+    where: Callable[[ItemRow], bool] = _all_rows  # … and this holds; of a comparison, in both runs
     fit: Callable[[Sequence[ItemRow]], Sequence[ItemRow]] | None = None  # adds columns that need all rows together
     size: ItemValue | None = None  # how many of n a row counts for; None: one
     unit: str = "%"
     direction: str = HIGHER  # or LOWER, "50 is ideal", "" where neither is
     chance: float = math.nan  # value of guessing
     ties: ItemValue | None = None  # how many ties a row holds; None: there can be none
+
+    def uses(self, row: ItemRow) -> bool:
+        """Return whether it is computed from a row."""
+        return (self.within is None or _key(row, self.within[0]) == self.within[1]) and self.where(row)
 
     def fitted(self, rows: Sequence[ItemRow]) -> Sequence[ItemRow]:
         """Return rows with the columns of `fit`."""
@@ -479,20 +484,39 @@ class Metric:
 
 
 def per_group(rows: Sequence[ItemRow], by: ItemKey, metric: Metric) -> list[Metric]:
-    """Return a copy of a metric for each value of `by` among the rows that it uses."""
-    names = dict.fromkeys(_key(row, by) for row in rows if metric.where(row))
-    return [replace(metric, group=name, where=_within(name, by, metric.where)) for name in names]
-
-
-def _within(name: str, by: ItemKey, where: Callable[[ItemRow], bool]) -> Callable[[ItemRow], bool]:
-    if where is _all_rows:
-        return lambda row: _key(row, by) == name
-    return lambda row: where(row) and _key(row, by) == name
+    """Return a copy of a metric of all items for each value of `by` among the rows that it uses."""
+    names = dict.fromkeys(_key(row, by) for row in rows if metric.uses(row))
+    return [replace(metric, group=name, within=(by, name)) for name in names]
 
 
 def evaluate_metric(metric: Metric, rows: Sequence[ItemRow]) -> MetricValue:
     """Return the value of a metric with its error."""
-    [used] = _used((metric, rows))
+    return evaluate_metrics([metric], rows)[0]
+
+
+def evaluate_metrics(metrics: Sequence[Metric], rows: Sequence[ItemRow]) -> list[MetricValue]:
+    """Return the values of metrics with their errors."""
+    items = _Items(rows)
+    return [_evaluated(one, *items.used(one)) for one in metrics]
+
+
+def compare_metric(metric: Metric, a: Sequence[ItemRow], b: Sequence[ItemRow]) -> MetricDifference:
+    """Return the difference B − A of a metric, on the rows that it uses in both runs.
+
+    The rows are of the same items, in the same order.
+    """
+    return compare_metrics([(metric, metric)], a, b)[0]
+
+
+def compare_metrics(
+    pairs: Sequence[tuple[Metric, Metric]], a: Sequence[ItemRow], b: Sequence[ItemRow]
+) -> list[MetricDifference]:
+    """Return the difference B − A of each metric, as run A and as run B has it: options of a benchmark may differ."""
+    items = _Items(a, b)
+    return [_compared(*pair, *items.used(*pair)) for pair in pairs]
+
+
+def _evaluated(metric: Metric, used: Sequence[ItemRow]) -> MetricValue:
     found = metric.estimator.estimate(metric.fitted(used)) if used else NO_ESTIMATE
     return MetricValue(
         metric.name, found.value, metric.count(used), found.se, metric.meaning, metric.group,
@@ -501,43 +525,50 @@ def evaluate_metric(metric: Metric, rows: Sequence[ItemRow]) -> MetricValue:
     )  # fmt: skip
 
 
-def compare_metric(
-    metric: Metric, a: Sequence[ItemRow], b: Sequence[ItemRow], other: Metric | None = None
-) -> MetricDifference:
-    """Return the difference B − A of a metric, on the rows that it uses in both runs.
-
-    Args:
-        metric: the metric, of run A.
-        a: the rows of run A.
-        b: the rows of run B: of the same items, in the same order.
-        other: the metric of run B, where the options of its benchmark differ; if not given, that of A.
-    """
-    other = metric if other is None else other
-    used = _used((metric, a), (other, b))
+def _compared(metric: Metric, other: Metric, a: Sequence[ItemRow], b: Sequence[ItemRow]) -> MetricDifference:
     first = second = math.nan
     found = UNKNOWN
-    if used[0]:
-        ours, theirs = metric.fitted(used[0]), other.fitted(used[1])
+    if a:
+        ours, theirs = metric.fitted(a), other.fitted(b)
         first, second = metric.estimator.value(ours), metric.estimator.value(theirs)
         found = metric.estimator.compare(ours, theirs)
     return MetricDifference(
         metric.name, metric.group, first, second, second - first, found.low, found.high, found.p, found.effect,
-        metric.count(used[0]), metric.unit, metric.direction,
+        metric.count(a), metric.unit, metric.direction,
     )  # fmt: skip
 
 
-def _used(*runs: tuple[Metric, Sequence[ItemRow]]) -> list[list[ItemRow]]:
-    """Return the rows of each run, of the items that are used in all of them."""
-    items = [each for each in zip(*(rows for _, rows in runs), strict=True)
-             if all(metric.where(row) for (metric, _), row in zip(runs, each, strict=True))]  # fmt: skip
-    if items:
-        kept = runs[0][0].estimator.usable(*zip(*items, strict=True))
-        items = [each for each, keep in zip(items, kept, strict=True) if keep]
-    return [[each[number] for each in items] for number in range(len(runs))]
+class _Items:
+    """The rows of one run, or of two runs of the same items; groups are looked up once for all metrics."""
+
+    def __init__(self, *runs: Sequence[ItemRow]) -> None:
+        self.runs = runs
+        self.groups: dict[ItemKey, dict[str, list[int]]] = {}
+
+    def used(self, *metrics: Metric) -> list[list[ItemRow]]:
+        """Return the rows of each run, of the items that its metric uses in all of them."""
+        within = metrics[0].within
+        places = list(range(len(self.runs[0]))) if within is None else self._members(*within)
+        for metric, rows in zip(metrics, self.runs, strict=True):
+            if metric.where is not _all_rows:
+                places = [place for place in places if metric.where(rows[place])]
+        used = [[rows[place] for place in places] for rows in self.runs]
+        kept = metrics[0].estimator.usable(*used)
+        return used if all(kept) else [[row for row, keep in zip(rows, kept, strict=True) if keep] for rows in used]
+
+    def _members(self, by: ItemKey, name: str) -> list[int]:
+        """Return which items are in a group, in all runs."""
+        if by not in self.groups:
+            found = self.groups[by] = {}
+            for place, (first, *others) in enumerate(zip(*self.runs, strict=True)):
+                key = _key(first, by)
+                if all(_key(row, by) == key for row in others):
+                    found.setdefault(key, []).append(place)
+        return self.groups[by].get(name, [])
 
 
 __all__ = [
-    "HIGHER", "LOWER", "Average", "Estimate", "Estimator", "ItemKey", "ItemRow", "ItemValue", "Mean",
-    "Metric", "MetricDifference", "MetricValue", "PairedTest", "Ratio", "Statistic", "SumStatistic", "column",
-    "compare_metric", "credit", "evaluate_metric", "groups", "is_tie", "per_group",
+    "HIGHER", "LOWER", "Average", "Estimate", "Estimator", "ItemKey", "ItemRow", "ItemValue", "Mean", "Metric",
+    "MetricDifference", "MetricValue", "PairedTest", "Ratio", "Statistic", "SumStatistic", "column", "compare_metric",
+    "compare_metrics", "credit", "evaluate_metric", "evaluate_metrics", "groups", "is_tie", "per_group",
 ]  # fmt: skip

@@ -169,7 +169,7 @@ def _kind_of_story(row: Row) -> str:
 
 def _best(metric: Metric, rows: Sequence[Row], degrees: Sequence[str]) -> Metric:
     """Return the metric of a task at the temperature, 1 among them, at which it is highest: the first of equal ones."""
-    own = [row for row in rows if metric.where(row)]
+    own = [row for row in rows if metric.uses(row)]
     at = {degree: metric.estimator.value(_at(degree)(own)) for degree in ("1", *degrees)}
     best = max(at, key=lambda degree: at[degree])
     meaning = f"at temperature {best}, the best of {', '.join(at)} on these very items: {metric.meaning}"

@@ -161,7 +161,7 @@ def _metric(rows: Sequence[Row], measures: Sequence[str], baselines: Sequence[st
             raise BesagError(f"{words} words with {measure} are too few to fit {predictors} coefficients to")
     vector = lambda row: [row.get(one, math.nan) for one in (*measures, *known)]  # noqa: E731
     function = lambda table: score(table, len(measures))  # noqa: E731
-    return Metric(name, Statistic(function, (vector,)), meaning, group, where, chance=0.0)
+    return Metric(name, Statistic(function, (vector,)), meaning, group, where=where, chance=0.0)
 
 
 def _has(row: Row, name: str) -> bool:

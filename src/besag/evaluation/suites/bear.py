@@ -121,7 +121,7 @@ def _accuracy(name: str, rows: Sequence[Row], relation: str = "") -> Metric:
         Mean(error="sample"),
         "of the statements' subjects and templates, the share whose likeliest statement is the true one",
         relation,
-        where=lambda row: not relation or row["group"] == relation,
+        within=("group", relation) if relation else None,
         chance=100 * float((1 / column(rows, "answers")).mean()),
         ties="tied",
     )

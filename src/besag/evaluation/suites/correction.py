@@ -87,16 +87,14 @@ class Correction(Suite):
 
 
 def _metrics(rows: Sequence[Row], group: str) -> list[Metric]:
-    def where(row: Row) -> bool:
-        return not group or row["group"] == group
-
+    within = ("group", group) if group else None
     told = "n-grams shared with the reference, less those of the source that should have changed"
     same = "of the texts, the share that is a reference, to the letter"
     return [
         *(_f1(who, said, name, group) for name in F1 for who, said in WHO.items() if _has_errors(rows, who, name)),
-        *(Metric(f"GLEU{said}", SumStatistic(_gleu, "counts"), told, group, where, _counted(who), unit="")
+        *(Metric(f"GLEU{said}", SumStatistic(_gleu, "counts"), told, group, within, fit=_counted(who), unit="")
           for who, said in WHO.items()),
-        *(Metric(f"exact{said}", Mean(f"{who}_exact"), same, group, where, ties=lambda row: 0)
+        *(Metric(f"exact{said}", Mean(f"{who}_exact"), same, group, within, ties=lambda row: 0)
           for who, said in WHO.items()),
     ]  # fmt: skip
 
@@ -108,7 +106,8 @@ def _f1(who: str, said: str, name: str, group: str) -> Metric:
         SumStatistic(lambda sums: 100 * f1(*sums.tolist()), lambda row: [row[f"{who}_counts"][at] for at in which]),
         f"2PR / (P + R) of the {'places changed' if 'detection' in name else 'changes made'}",
         group,
-        where=lambda row: (not group or row["group"] == group) and bool(row["corrected_counts"]),
+        within=("group", group) if group else None,
+        where=lambda row: bool(row["corrected_counts"]),
     )
 
 

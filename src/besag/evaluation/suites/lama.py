@@ -104,16 +104,13 @@ class Lama(Suite):
 def _three(rows: Sequence[Row], group: str = "") -> list[Metric]:
     guessing = 100 * sum(1 / row["answers"] for row in rows) / len(rows)
     first, ten = f"of the facts, the share whose answer is first {AMONG}", f"among the ten best {AMONG}"
-
-    def where(row: Row) -> bool:
-        return not group or row["group"] == group
-
+    within = ("group", group) if group else None
     return [
-        Metric("P@1", Mean("p1"), first, group, where, chance=guessing, ties=_no_tie),
-        Metric("P@10", Mean("p10"), f"of the facts, the share whose answer is {ten}", group, where, chance=0.0,
+        Metric("P@1", Mean("p1"), first, group, within, chance=guessing, ties=_no_tie),
+        Metric("P@10", Mean("p10"), f"of the facts, the share whose answer is {ten}", group, within, chance=0.0,
                ties=_no_tie),
         Metric("MRR", Mean("reciprocal", error="sample", scale=1.0), f"mean of 1 / the rank of the true answer {AMONG}",
-               group, where, unit=""),
+               group, within, unit=""),
     ]  # fmt: skip
 
 

@@ -184,7 +184,7 @@ def _metrics(rows: Sequence[Row], suite: ReadingTimes, measure: str, group: str)
     def metric(name: str, meaning: str, top: str, bottom: str, scale: float, unit: str) -> Metric:
         ratio = Statistic(lambda x, y: scale * float(x.sum() / y.sum()), (top, bottom), of_units=OF_SENTENCES)
         return Metric(
-            name, ratio, meaning, group, lambda row: words(row) > 0, fit, size=words, unit=unit, chance=0.0
+            name, ratio, meaning, group, where=lambda row: words(row) > 0, fit=fit, size=words, unit=unit, chance=0.0
         )  # fmt: skip
 
     return [

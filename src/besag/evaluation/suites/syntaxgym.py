@@ -84,7 +84,7 @@ def _prediction(macro: Metric, suite: str, place: int) -> Metric:
         estimator=Mean(lambda row: row["holds"][place]),
         meaning="of the items, the share in which this prediction holds",
         group=f"{suite} #{place + 1}",
-        where=lambda row: row["group"] == suite,
+        within=("group", suite),
     )
 
 
