@@ -158,7 +158,7 @@ def differences(name: str, a: Sequence[Row], b: Sequence[Row]) -> dict[tuple[str
 
 
 def babylm(first: int, wugs: list[float]) -> list[dict[str, Any]]:
-    """20 items of task blimp, of which so many are won; 5 of task ewok, of which 2 are; wugs with these credits."""
+    """20 items of task blimp, of which `first` are won; 5 of task ewok, of which 2 are; wugs with these credits."""
     credits = {"blimp/x": [1.0] * first + [0.0] * (20 - first), "ewok/y": [1.0, 1.0, 0.0, 0.0, 0.0], "wug_adj/z": wugs}
     return [
         {"id": f"{group}{k}", "group": group, "status": "ok", "task": group.split("/")[0],

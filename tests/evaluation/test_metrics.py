@@ -77,7 +77,7 @@ def test_a_run_does_not_differ_from_itself(name: str, few_draws: None) -> None:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_that_a_metric_does_not_use_do_not_change_it(name: str, few_draws: None) -> None:
-    """They are those of another model, and the benchmark lists its metrics anew from them."""
+    """They are replaced by those of another model, and the metrics are listed from the mixed rows."""
     suite, rows, other = suite_for_rows(name), rows_for(name, 1), rows_for(name, 2)
     for metric in suite.metrics(rows):
         unused = [not metric.uses(one) and not metric.uses(two) for one, two in zip(rows, other, strict=True)]
@@ -177,6 +177,16 @@ def test_a_correlation_has_a_bootstrap_interval() -> None:
     assert found.value == pytest.approx(stats.pearsonr([row["x"] for row in rows], [row["y"] for row in rows])[0])
     assert found.low < found.value < found.high
     assert found.se == pytest.approx((1 - found.value**2) / math.sqrt(200), rel=0.25)  # the large-sample formula
+
+
+def test_a_difference_by_rounding_is_none() -> None:
+    """A correlation does not depend on units, so a run in other units is no better, whatever the last bits are."""
+    draw = np.random.default_rng(6)
+    x, y = draw.normal(size=(2, 50))
+    rows, scaled = ([{"x": a, "y": unit * b} for a, b in zip(x, y, strict=True)] for unit in (1.0, 0.1))
+    found = compare_metric(of(Statistic(pearson, ("x", "y"))), rows, scaled)
+    assert found.difference == pytest.approx(0, abs=1e-12)
+    assert (found.low, found.high, found.p) == (pytest.approx(0, abs=1e-12), pytest.approx(0, abs=1e-12), 1)
 
 
 def test_a_ratio_and_a_statistic_of_sums_are_the_same_number() -> None:

@@ -161,7 +161,9 @@ def _verdict(one: MetricDifference, a: str, b: str) -> str:
     size = f"{abs(one.difference):.3g}{unit}"
     interval = "" if math.isnan(one.low) else f"95 %: {one.low:.3g} to {one.high:.3g}, "
     if math.isnan(one.p):
-        return f"B − A is {one.difference:+.3g}{unit} in {one.name}: too few items for an interval or a test"
+        return (
+            f"B − A is {one.difference:+.3g}{unit} in {one.name}: too few items for an interval or a test, or infinite"
+        )
     within = f" ({interval}p = {one.p_holm:.2g}{_effect(one)})"
     if not one.significant:
         return f"no difference is seen in {one.name}: B − A is {one.difference:+.3g}{unit}{within}"

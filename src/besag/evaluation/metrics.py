@@ -29,7 +29,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from besag.arrays import Floats
-from besag.statistics import sign_flips
+from besag.statistics import TIE, sign_flips
 
 HIGHER, LOWER = "higher is better", "lower is better"
 RESAMPLES = 1000  # of a bootstrap
@@ -274,7 +274,9 @@ class _Resampled(Estimator):
 
     def compare(self, a: Sequence[ItemRow], b: Sequence[ItemRow]) -> PairedTest:
         ours, theirs = self.observations(a), self.observations(b)
-        return _tested(self.of(theirs) - self.of(ours), self.draws(theirs) - self.draws(ours))
+        with np.errstate(invalid="ignore"):  # ∞ − ∞
+            draws = self.draws(theirs) - self.draws(ours)
+        return _tested(self.of(ours), self.of(theirs), draws)
 
     def draws(self, observations: tuple[Floats, ...], seed: int = 0) -> Floats:
         """Return (R,) values of observations drawn with replacement: the same ones for the same n and seed."""
@@ -413,7 +415,7 @@ class Average(Estimator):
             if len(one[0]) < 2:
                 return UNKNOWN
             draws.append(self.inner.draws(other, seed) - self.inner.draws(one, seed))
-        return _tested(self.value(b) - self.value(a), np.mean(draws, 0))
+        return _tested(self.value(a), self.value(b), np.mean(draws, 0))
 
     @property
     def error_text(self) -> str:
@@ -437,11 +439,12 @@ def _interval(draws: Floats, value: float) -> tuple[float, float]:
     return min(float(low), value), max(float(high), value)
 
 
-def _tested(difference: float, draws: Floats) -> PairedTest:
-    """Return the interval and p-value of a difference from (R,) bootstrap differences; nan draws are left out."""
-    draws = draws[~np.isnan(draws)]
-    if math.isnan(difference) or len(draws) < 2:
+def _tested(a: float, b: float, draws: Floats) -> PairedTest:
+    """Return the interval and p-value of b − a from (R,) bootstrap differences; nan draws are left out."""
+    draws, difference = draws[~np.isnan(draws)], b - a
+    if not math.isfinite(difference) or len(draws) < 2:
         return UNKNOWN
+    draws = np.where(np.abs(draws) <= TIE * max(1.0, abs(a), abs(b)), 0.0, draws)  # equal up to rounding
     tail = min(float((draws <= 0).mean()), float((draws >= 0).mean()))
     return PairedTest(*_interval(draws, difference), min(1.0, max(2 * tail, 1 / (len(draws) + 1))))
 

@@ -25,7 +25,7 @@ from besag.evaluation.metrics import Mean, Metric, Statistic, groups, per_group
 from besag.evaluation.suite import Answer, Ask, Item, Method, Model, Row, Score, Source, Suite, register, scores_of
 from besag.statistics import spearman
 
-WON = "of the items, the share in which the right completion is the likeliest"
+WON = "of the items, the share in which the right completion is the most probable"
 STORIES = ("regular", "ambiref", "move_contents")  # the kinds of entity tracking
 COMPS = {
     "comps_base": "base", "comps_wugs": "wugs", "comps_wugs_dist-before": "wugs_dist_before",
@@ -162,7 +162,7 @@ def _has_accuracy(row: Row) -> bool:
 
 
 def _kind_of_story(row: Row) -> str:
-    """Of entity tracking; "" of another task, which has none."""
+    """Return the kind of story of entity tracking; "" for other tasks."""
     tracked = row["task"] == "entity_tracking"
     return next((kind for kind in STORIES if tracked and str(row["subset"]).startswith(kind)), "")
 

@@ -119,7 +119,7 @@ def _accuracy(name: str, rows: Sequence[Row], relation: str = "") -> Metric:
     return Metric(
         name,
         Mean(error="sample"),
-        "of the statements' subjects and templates, the share whose likeliest statement is the true one",
+        "of the statements' subjects and templates, the share whose most probable statement is the true one",
         relation,
         within=("group", relation) if relation else None,
         chance=100 * float((1 / column(rows, "answers")).mean()),

@@ -72,7 +72,7 @@ def _of_direction(score: Metric, direction: str, name: str) -> Metric:
     return replace(
         score,
         name=f"{name} score",
-        meaning=f"of the pairs that show {kind} and are no ties, the share that prefers sent_more",
+        meaning=f"of the pairs that show {kind} and are not ties, the share that prefers sent_more",
         where=lambda row: row["direction"] == direction and not row["neutral"],
     )
 

@@ -87,7 +87,7 @@ class Lama(Suite):
     def metrics(self, rows: Sequence[Row]) -> list[Metric]:
         known = Metric(
             "P@1 in the vocabulary", Mean(lambda row: row["vocabulary_rank"] == 1),
-            "of answers of one token, the share that is the likeliest token of the vocabulary, as published",
+            "of answers of one token, the share that is the most probable token of the vocabulary, as published",
             where=lambda row: "vocabulary_rank" in row, chance=0.0, ties=_no_tie,
         )  # fmt: skip
         several = Metric(
