@@ -94,7 +94,7 @@ def _metrics(rows: Sequence[Row], group: str) -> list[Metric]:
         *(_f1(who, said, name, group) for name in F1 for who, said in WHO.items() if _has_errors(rows, who, name)),
         *(Metric(f"GLEU{said}", SumStatistic(_gleu, "counts"), told, group, within, fit=_counted(who), unit="")
           for who, said in WHO.items()),
-        *(Metric(f"exact{said}", Mean(f"{who}_exact"), same, group, within, ties=lambda row: 0)
+        *(Metric(f"exact{said}", Mean(f"{who}_exact"), same, group, within)
           for who, said in WHO.items()),
     ]  # fmt: skip
 

@@ -88,11 +88,11 @@ class Lama(Suite):
         known = Metric(
             "P@1 in the vocabulary", Mean(lambda row: row["vocabulary_rank"] == 1),
             "of answers of one token, the share that is the most probable token of the vocabulary, as published",
-            where=lambda row: "vocabulary_rank" in row, chance=0.0, ties=_no_tie,
+            where=lambda row: "vocabulary_rank" in row, chance=0.0,
         )  # fmt: skip
         several = Metric(
             "P@1 of several tokens", Mean("p1"), f"of answers of several tokens, the share that is first {AMONG}",
-            where=lambda row: row["tokens"] > 1, chance=0.0, ties=_no_tie,
+            where=lambda row: row["tokens"] > 1, chance=0.0,
         )  # fmt: skip
         return [
             *_three(rows),
@@ -106,16 +106,11 @@ def _three(rows: Sequence[Row], group: str = "") -> list[Metric]:
     first, ten = f"of the facts, the share whose answer is first {AMONG}", f"among the ten best {AMONG}"
     within = ("group", group) if group else None
     return [
-        Metric("P@1", Mean("p1"), first, group, within, chance=guessing, ties=_no_tie),
-        Metric("P@10", Mean("p10"), f"of the facts, the share whose answer is {ten}", group, within, chance=0.0,
-               ties=_no_tie),
+        Metric("P@1", Mean("p1"), first, group, within, chance=guessing),
+        Metric("P@10", Mean("p10"), f"of the facts, the share whose answer is {ten}", group, within, chance=0.0),
         Metric("MRR", Mean("reciprocal", error="sample", scale=1.0), f"mean of 1 / the rank of the true answer {AMONG}",
                group, within, unit=""),
     ]  # fmt: skip
-
-
-def _no_tie(row: Row) -> int:
-    return 0
 
 
 def _around(row: FileRow, template: str) -> tuple[str, str]:
