@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from besag.evaluation.corrections import Confusions, changes, counts, f1, gleu, gleu_counts, mean_gleu, units
+from besag.evaluation.corrections import (
+    Confusions,
+    changes,
+    counts,
+    drawn_counts,
+    f1,
+    gleu,
+    gleu_counts,
+    mean_gleu,
+    units,
+)
 
 SOURCE, MEANT = "the cat sat on a mat todya", "the cat sat on a mat today"
 
@@ -38,9 +48,14 @@ def test_an_ngram_that_the_reference_keeps_is_not_taken_off() -> None:
 def test_several_references_are_drawn() -> None:
     both = [gleu_counts(SOURCE, SOURCE, MEANT), gleu_counts(SOURCE, SOURCE, SOURCE)]
     alone = [gleu(np.array(row, float)) for row in both]
-    assert mean_gleu([both], draws=4000) == pytest.approx(np.mean(alone), abs=0.02)
-    assert mean_gleu([[both[0]], [both[0]]]) == pytest.approx(alone[0])
-    assert mean_gleu([both], draws=50, seed=1) == mean_gleu([both], draws=50, seed=1)
+    assert drawn([both], draws=4000) == pytest.approx(np.mean(alone), abs=0.02)
+    assert drawn([[both[0]], [both[0]]]) == pytest.approx(alone[0])
+    assert drawn([both], draws=50, seed=1) == drawn([both], draws=50, seed=1)
+    assert drawn_counts([both, both[:1]], draws=50).shape == (2, 50 * 10)
+
+
+def drawn(sentences: list[list[list[int]]], **options: int) -> float:
+    return mean_gleu(drawn_counts(sentences, **options).sum(0).astype(float))
 
 
 def test_counts_of_a_sentence_and_its_characters() -> None:

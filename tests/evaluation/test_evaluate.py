@@ -15,7 +15,7 @@ from tests.laws import Arbitrary
 
 import besag
 from besag.errors import BesagError
-from besag.evaluation.figures import Figure, mean
+from besag.evaluation.metrics import Mean, Metric
 from besag.evaluation.suite import SUITES, Answer, Item, Row, Source, Suite, register
 from besag.results.status import Status
 
@@ -119,8 +119,8 @@ def lengths() -> Iterator[None]:
             def judge(self, item: Item, given: Sequence[int]) -> Row:
                 return {"n": given[0]}
 
-            def figures(self, rows: Sequence[Row]) -> list[Figure]:
-                return [mean(rows, "n", "…", "tokens")]
+            def metrics(self, rows: Sequence[Row]) -> list[Metric]:
+                return [Metric("tokens", Mean("n", error="sample", scale=1.0), "…", unit="")]
 
         yield
 

@@ -49,6 +49,16 @@ def test_rows_come_back_as_they_went() -> None:
     assert (back["b"], back["c"], back["d"]) == ([1.5, -math.inf], "text", {"e": math.inf})
 
 
+@pytest.mark.parametrize("old", [{}, {"format": 1}])
+def test_rows_of_another_format_are_not_read(tmp_path: Path, old: dict[str, int]) -> None:
+    place, _ = written(tmp_path)
+    note = json.loads((place / saved.RUN).read_text())
+    del note["format"]
+    (place / saved.RUN).write_text(json.dumps({**note, **old}))
+    with pytest.raises(BesagError, match="has rows of format 1"):
+        saved.read(place)
+
+
 def test_what_is_no_folder_of_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BesagError, match="no such folder"):
         saved.read(tmp_path / "nowhere")

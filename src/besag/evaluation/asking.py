@@ -27,7 +27,6 @@ class Ask(NamedTuple):
     text: str
     prefix: str = ""
     suffix: str = ""
-    words: tuple[tuple[int, int], ...] | None = None  # spans of characters; None: as the suite's `scoring` says
 
     @property
     def size(self) -> int:
@@ -107,26 +106,26 @@ def scores_of(
 def _scored(
     engine: Engine, asks: Iterator[Ask | Idle], method: Method, options: Mapping[str, Any], every: Mapping[Ask, int]
 ) -> Iterator[Score]:
-    """Scores in the order of the asks. What no ask has (a prefix, words) is not streamed beside them."""
-    beside: dict[str, deque[Any]] = {
-        name: deque() for name in ("prefix", "suffix", "words") if any(getattr(ask, name) for ask in every)
+    """Scores in the order of the asks. What no ask has (a prefix) is not streamed with them."""
+    around: dict[str, deque[str]] = {
+        name: deque() for name in ("prefix", "suffix") if any(getattr(ask, name) for ask in every)
     }
 
     def texts() -> Iterator[str | Idle]:
         for ask in asks:
             if isinstance(ask, Ask):
-                for name, queue in beside.items():
-                    queue.append(getattr(ask, name) or ("" if name != "words" else ()))
+                for name, queue in around.items():
+                    queue.append(getattr(ask, name))
                 yield ask.text
             else:
                 yield ask
 
-    def one_by_one(queue: deque[Any]) -> Iterator[Any]:
+    def one_by_one(queue: deque[str]) -> Iterator[str]:
         while queue:
             yield queue.popleft()
 
     given: dict[str, Any] = {"words": "tokenizer", "prefix": "", "suffix": "", "separator": " ", **options}
-    given |= {name: one_by_one(queue) for name, queue in beside.items()}
+    given |= {name: one_by_one(queue) for name, queue in around.items()}
     scoring = Scoring(
         engine.conditionals, method, given["words"], given["prefix"], given["suffix"], given["separator"], math.e,
         given.get("rank", False), given.get("entropy", False), None, False,

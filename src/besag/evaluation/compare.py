@@ -1,13 +1,7 @@
-"""Two runs of the same suites, item by item: is one better, by how much, and how sure is that?
+"""Two runs of the same benchmarks, item by item: is one better, by how much, and with what uncertainty?
 
-    difference  Δ = value(B) − value(A), over the items that both have numbers for
-    interval    95 % percentile bootstrap: items are drawn again, and each draw is used for both
-    p           of a mean: sign flips of the paired differences; else 2 min(P(Δ* ≤ 0), P(Δ* ≥ 0)) of the bootstrap;
-                that of the headline as it is, those of the others corrected by Holm
-    effect      of a mean: d = mean / standard deviation of the paired differences
-
-Where a figure is a mean over groups, items are drawn within their groups, which are given. Knows rows and figures;
-refuses to know suites.
+Every metric of a benchmark is compared by its own recipe (`metrics.py`), on the items that both runs have numbers for
+and that the metric uses in both. The p-value of the headline is shown as it is, the others corrected by Holm.
 """
 
 from __future__ import annotations
@@ -15,53 +9,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from besag.arrays import Floats
 from besag.checks import checked
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.evaluation.evaluation import Evaluation, Part
-from besag.evaluation.figures import HIGHER, LOWER, RESAMPLES, Figure, column
+from besag.evaluation.metrics import HIGHER, LOWER, RESAMPLES, MetricDifference, compare_metrics
 from besag.results import data
 from besag.results.data import json_ready
 from besag.results.grid import Grid, Line
 from besag.results.result import Presented
 from besag.results.status import Status
-from besag.statistics import holm, sign_flips
+from besag.statistics import holm
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from besag.evaluation.suite import Row
 
-SURE = 0.05
-CHUNK = 2**22  # counts in memory at a time
 SIZES = ((0.2, "negligible"), (0.5, "small"), (0.8, "medium"), (math.inf, "large"))  # Cohen's words
-
-
-class Difference(NamedTuple):
-    """One figure of two runs, on the items they share."""
-
-    suite: str
-    figure: str
-    group: str
-    a: float
-    b: float
-    difference: float
-    low: float
-    high: float
-    p: float  # nan where it cannot be said
-    p_holm: float
-    effect: float  # d of Cohen; nan where the figure is no mean
-    n: int
-    unit: str
-    direction: str
-
-    @property
-    def sure(self) -> bool:
-        return self.p_holm < SURE
+COLUMNS = (
+    "group", "a", "b", "difference", "low", "high", "p", "p_holm", "effect", "n", "unit", "direction",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,7 +39,7 @@ class Compared(Presented):
 
     a: Part
     b: Part
-    differences: tuple[Difference, ...]
+    differences: tuple[MetricDifference, ...]
     shared: int  # items
     alone: int  # items that only one of the two has numbers for
 
@@ -80,8 +49,11 @@ class Compared(Presented):
         return f"{self.a.suite.name}: {_verdict(self.differences[0], self.a.label, self.b.label)}"
 
     def table(self) -> list[dict[str, Any]]:
-        """A row for each figure."""
-        return [one._asdict() for one in self.differences]
+        """A row for each metric."""
+        return [
+            {"suite": self.a.suite.name, "figure": one.name, **{name: getattr(one, name) for name in COLUMNS}}
+            for one in self.differences
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """All of it for JSON."""
@@ -104,7 +76,7 @@ class Compared(Presented):
                 f"paired bootstrap, {RESAMPLES:,} draws", "p but of the first by Holm"]  # fmt: skip
 
     def _grids(self) -> list[Grid]:
-        lines = [Line((one.figure, one.group or "all", f"{one.n:,}", *_numbers(one)), strong=one.sure)
+        lines = [Line((one.name, one.group or "all", f"{one.n:,}", *_numbers(one)), strong=one.significant)
                  for one in self.differences]  # fmt: skip
         return [Grid(("figure", "of", "n", "A", "B", "B − A", "95 %", "p", "d"), lines, left=(0, 1))]
 
@@ -152,93 +124,54 @@ def _compared(a: Part, b: Part) -> Compared:
     if not ids:
         raise BesagError(f"{a.suite.name!r}: {a.label} and {b.label} have no item in common")
     ours, theirs = ([run[name] for name in ids] for run in rows)
-    theirs_by = {(one.name, one.group): one for one in b.suite.figures(theirs)}
-    pairs = [
-        (one, theirs_by[one.name, one.group]) for one in a.suite.figures(ours) if (one.name, one.group) in theirs_by
+    _check_groups(a.suite.name, ours, theirs)
+    metrics = [
+        {(one.name, one.group): one for one in part.suite.metrics(own)} for part, own in ((a, ours), (b, theirs))
     ]
-    found = [_difference(a.suite.name, one, other, ours, theirs) for one, other in pairs]
+    pairs = [(one, metrics[1][key]) for key, one in metrics[0].items() if key in metrics[1]]
+    found = compare_metrics(pairs, ours, theirs)
+    if not found:
+        names = (", ".join(dict.fromkeys(name for name, _ in own)) for own in metrics)
+        raise BesagError(
+            f"{a.suite.name!r}: the two runs have no metric in common: A has {next(names)}; B {next(names)}"
+        )
     corrected = [found[0].p, *holm([one.p for one in found[1:]])]  # the headline is the question that was asked
-    alone = len(rows[0].keys() ^ rows[1].keys())
-    sure = tuple(one._replace(p_holm=float(p)) for one, p in zip(found, corrected, strict=True))
-    return Compared(a, b, sure, len(ids), alone)
+    unpaired = len(rows[0].keys() ^ rows[1].keys())
+    shown = tuple(one._replace(p_holm=float(p)) for one, p in zip(found, corrected, strict=True))
+    return Compared(a, b, shown, len(ids), unpaired)
 
 
-def _difference(suite: str, one: Figure, other: Figure, ours: Sequence[Row], theirs: Sequence[Row]) -> Difference:
-    low = high = p = effect = math.nan
-    if one.mean_of:
-        low, high, p, effect = _of_means(one, ours, theirs)
-    elif one.statistic is not None:
-        low, high, p = _of_statistics(one, ours, theirs)
-    return Difference(
-        suite, one.name, one.group, one.value, other.value, other.value - one.value, low, high, p, math.nan, effect,
-        one.n, one.unit, one.direction,
-    )  # fmt: skip
-
-
-def _of_means(one: Figure, ours: Sequence[Row], theirs: Sequence[Row]) -> tuple[float, float, float, float]:
-    members = [place for place, row in enumerate(ours) if not one.group or row[one.by] == one.group]
-    scale = 100.0 if one.unit == "%" else 1.0
-    d = scale * (
-        column([theirs[place] for place in members], one.mean_of)
-        - column([ours[place] for place in members], one.mean_of)
-    )  # (n,) fmt: skip
-    names = [str(ours[place][one.within]) if one.within else "" for place in members]
-    _, which = np.unique(names, return_inverse=True)
-    count = int(which.max()) + 1
-    weights = 1 / (count * np.bincount(which)[which])  # (n,) that sum to 1
-    draws = np.sum([_drawn_means(d[which == stratum], stratum) for stratum in range(count)], 0) / count  # (R,)
-    low, high = np.quantile(draws, [0.025, 0.975]) if len(d) > 1 else (math.nan, math.nan)
-    spread = float(d.std(ddof=1)) if len(d) > 1 else 0.0
-    p = float(sign_flips(weights * d)[0])
-    return float(low), float(high), p, float(weights @ d) / spread if spread else 0.0 if not d.any() else math.nan
-
-
-def _drawn_means(d: Floats, seed: int) -> Floats:
-    """(R,) means of draws with replacement."""
-    generator, n = np.random.default_rng(seed), len(d)
-    step = max(1, CHUNK // n)
-    found = [d[generator.integers(n, size=(min(step, RESAMPLES - start), n))].mean(1)
-             for start in range(0, RESAMPLES, step)]  # fmt: skip
-    return np.concatenate(found)
-
-
-def _of_statistics(one: Figure, ours: Sequence[Row], theirs: Sequence[Row]) -> tuple[float, float, float]:
-    assert one.statistic is not None
-    members = [place for place, row in enumerate(ours) if not one.group or row[one.by] == one.group]
-    generator = np.random.default_rng(0)
-    draws = [generator.choice(members, len(members)) for _ in range(RESAMPLES)]
-    found = np.array([
-        one.statistic([theirs[place] for place in drawn]) - one.statistic([ours[place] for place in drawn])
-        for drawn in draws
-    ])  # fmt: skip
-    found = found[~np.isnan(found)]
-    if len(found) < 2:
-        return math.nan, math.nan, math.nan
-    tail = min(float((found <= 0).mean()), float((found >= 0).mean()))
-    low, high = np.quantile(found, [0.025, 0.975])
-    return float(low), float(high), min(1.0, max(2 * tail, 1 / (len(found) + 1)))
+def _check_groups(suite: str, ours: Sequence[Row], theirs: Sequence[Row]) -> None:
+    """Reject runs on different data, in which equal ids are different items."""
+    for one, other in zip(ours, theirs, strict=True):
+        if one["group"] != other["group"]:
+            raise BesagError(
+                f"{suite!r}: item {quoted(one['id'])} belongs to {quoted(one['group'])} in A and to "
+                f"{quoted(other['group'])} in B: the runs are of different data. Run both on the same files"
+            )
 
 
 # ---- in words
 
 
-def _verdict(one: Difference, a: str, b: str) -> str:
+def _verdict(one: MetricDifference, a: str, b: str) -> str:
     if math.isnan(one.difference):
-        return f"nothing can be said of {one.figure}"
+        return f"{one.name} is undefined in one of the runs, or no item of both has it: nothing to compare"
     unit = " points" if one.unit == "%" else f" {one.unit}" if one.unit else ""
     size = f"{abs(one.difference):.3g}{unit}"
-    within = "" if math.isnan(one.low) else f" (95 %: {one.low:.3g} to {one.high:.3g}{_p(one)}{_effect(one)})"
+    interval = "" if math.isnan(one.low) else f"95 %: {one.low:.3g} to {one.high:.3g}, "
     if math.isnan(one.p):
         return (
-            f"{one.figure} of B is {size} {'higher' if one.difference > 0 else 'lower'}; how sure that is was not asked"
+            f"B − A is {one.difference:+.3g}{unit} in {one.name}: too few items for an interval or a test, or infinite"
         )
-    if not one.sure:
-        return f"no difference is seen in {one.figure}: B − A is {one.difference:+.3g}{unit}{within}"
+    within = f" ({interval}p = {one.p_holm:.2g}{_effect(one)})"
+    if not one.significant:
+        return f"no difference is seen in {one.name}: B − A is {one.difference:+.3g}{unit}{within}"
     higher, lower = (b, a) if one.difference > 0 else (a, b)
     if one.direction in (HIGHER, LOWER):
         best = higher if one.direction == HIGHER else lower
-        return f"{best} is better in {one.figure}, by {size}{within}"
-    told = f"{one.figure} of {higher} is {size} higher than that of {lower}{within}"
+        return f"{best} is better in {one.name}, by {size}{within}"
+    told = f"{one.name} of {higher} is {size} higher than that of {lower}{within}"
     ideal = next(_ideals(one.direction), math.nan)
     nearer = a if abs(one.a - ideal) < abs(one.b - ideal) else b
     return told if math.isnan(ideal) else f"{told}; {one.direction}, and {nearer} is nearer"
@@ -252,17 +185,13 @@ def _ideals(direction: str) -> Iterator[float]:
             continue
 
 
-def _p(one: Difference) -> str:
-    return f", p = {one.p_holm:.2g}"
-
-
-def _effect(one: Difference) -> str:
+def _effect(one: MetricDifference) -> str:
     if math.isnan(one.effect):
         return ""
     return f", d = {one.effect:.2f}, {next(word for limit, word in SIZES if abs(one.effect) < limit)}"
 
 
-def _numbers(one: Difference) -> tuple[str, ...]:
+def _numbers(one: MetricDifference) -> tuple[str, ...]:
     digits = 1 if one.unit == "%" else 3
     a, b, difference, low, high = (
         "–" if math.isnan(value) else f"{value:.{digits}f}"

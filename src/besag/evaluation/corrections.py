@@ -94,26 +94,31 @@ def gleu_counts(source: str, hypothesis: str, reference: str) -> list[int]:
     return found
 
 
-def gleu(sums: Floats) -> float:
-    """From summed counts (2 + 2 · 4,); 0 where any of them is."""
-    if not (sums > 0).all():
-        return 0.0
-    length, reference = sums[:2]
-    return math.exp(min(0.0, 1 - reference / length) + float(np.log(sums[2::2] / sums[3::2]).mean()))
+def gleu(sums: Floats) -> Floats:
+    """From summed counts (…, 2 + 2 · 4); 0 where any of them is."""
+    full = np.all(sums > 0, -1, keepdims=True)
+    safe = np.where(full, sums, 1.0)
+    length, reference = safe[..., 0], safe[..., 1]
+    precision = np.log(safe[..., 2::2] / safe[..., 3::2]).mean(-1)
+    return np.asarray(np.where(full[..., 0], np.exp(np.minimum(0.0, 1 - reference / length) + precision), 0.0))
 
 
-def mean_gleu(sentences: Sequence[Sequence[Sequence[int]]], draws: int = DRAWS, seed: int = 0) -> float:
-    """The mean GLEU over draws of one reference a sentence, from the counts of each sentence with each reference."""
+def drawn_counts(sentences: Sequence[Sequence[Sequence[int]]], draws: int = DRAWS, seed: int = 0) -> Ints:
+    """Return (N, D · 10) counts of each sentence with one of its references, D times; D is 1 where each has one."""
     sizes = np.array([len(one) for one in sentences])
-    table = np.zeros((len(sentences), int(sizes.max()), 2 + 2 * ORDER))
+    table = np.zeros((len(sentences), int(sizes.max()), 2 + 2 * ORDER), np.int64)
     for number, one in enumerate(sentences):
         table[number, : len(one)] = one
     if sizes.max() == 1:
-        return gleu(table[:, 0].sum(0))
+        return table[:, 0]
     drawn = np.random.default_rng(seed).random((draws, len(sentences)))
-    which: Ints = (drawn * sizes).astype(np.int64)  # (draws, N)
-    rows = np.arange(len(sentences))
-    return float(np.mean([gleu(table[rows, one].sum(0)) for one in which]))
+    which: Ints = (drawn * sizes).astype(np.int64)  # (D, N)
+    return np.asarray(table[np.arange(len(sentences))[:, None], which.T].reshape(len(sentences), -1), np.int64)
+
+
+def mean_gleu(sums: Floats) -> float:
+    """Return the mean GLEU over draws of references, from the sums (D · 10,) of `drawn_counts` over sentences."""
+    return float(gleu(sums.reshape(-1, 2 + 2 * ORDER)).mean())
 
 
 # ---- a table of confusions

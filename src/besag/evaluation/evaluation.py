@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from besag.checks import checked
 from besag.errors import BesagError, nearest, quoted, require
-from besag.evaluation.figures import Figure
+from besag.evaluation.metrics import MetricValue, evaluate_metrics
 from besag.evaluation.suite import Row, Suite
 from besag.results import data
 from besag.results.data import json_ready
@@ -44,10 +44,10 @@ class Part:
     rows: Sequence[Row]
 
     @cached_property
-    def figures(self) -> list[Figure]:
+    def figures(self) -> list[MetricValue]:
         """Of the rows that have numbers, the headline first."""
         scored = [row for row in self.rows if row["status"] == "ok"]
-        return self.suite.figures(scored) if scored else []
+        return evaluate_metrics(self.suite.metrics(scored), scored) if scored else []
 
     @property
     def unscored(self) -> dict[Status, int]:
@@ -70,11 +70,11 @@ class Evaluation(Presented):
         return len(self.parts)
 
     @property
-    def figures(self) -> list[Figure]:
+    def figures(self) -> list[MetricValue]:
         """Of the first part, which is the only one unless several models or methods were asked."""
         return self.parts[0].figures
 
-    def __getitem__(self, name: str) -> Figure:
+    def __getitem__(self, name: str) -> MetricValue:
         """The figure of that name over all items: `found["accuracy"].value`; "accuracy/GROUP" is that of a group."""
         if not isinstance(name, str):
             raise BesagError(f"{quoted(name)} names no figure: give a name, as in found['accuracy']")
@@ -162,12 +162,12 @@ class Evaluation(Presented):
         return [Grid(head, lines, left=left, note=f"and {more:,} more: table(), or --format tsv" if more > 0 else "")]
 
 
-def in_groups(part: Part) -> list[Figure]:
+def in_groups(part: Part) -> list[MetricValue]:
     """The headline figure, of each group it is given for."""
     return [one for one in part.figures if one.name == part.figures[0].name and one.group]
 
 
-def spoken(one: Figure) -> str:
+def spoken(one: MetricValue) -> str:
     """ "84.2 ± 0.3 %"."""
     if math.isnan(one.value):
         return "–"
@@ -176,14 +176,14 @@ def spoken(one: Figure) -> str:
     return f"{one.value:.{digits}f}{error}{f' {one.unit}' if one.unit else ''} (n = {one.n:,})"
 
 
-def cells(one: Figure) -> tuple[str, str, str]:
+def cells(one: MetricValue) -> tuple[str, str, str]:
     """Value, standard error and ties, as tables write them."""
     digits = 1 if one.unit == "%" else 3
     value = "–" if math.isnan(one.value) else f"{one.value:.{digits}f}{f' {one.unit}' if one.unit else ''}"
     return value, "–" if math.isnan(one.se) else f"{one.se:.{digits}f}", "–" if one.ties is None else f"{one.ties:,}"
 
 
-def _row(one: Figure) -> dict[str, Any]:
+def _row(one: MetricValue) -> dict[str, Any]:
     low, high = one.interval
     return {
         "figure": one.name, "group": one.group, "value": one.value, "unit": one.unit, "n": one.n, "se": one.se,

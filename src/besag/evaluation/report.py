@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from besag.evaluation.evaluation import Evaluation, Part, cells, in_groups
-from besag.evaluation.figures import Figure
+from besag.evaluation.metrics import MetricValue
 from besag.results.grid import written
 from besag.results.page import document
 
@@ -52,13 +52,13 @@ def _sources(one: Evaluation) -> str:
     return f"{cite}data: {suite.origin} ({suite.licence}) · {suite.ties}"
 
 
-def _table(every: Sequence[tuple[Part, Figure]]) -> str:
+def _table(every: Sequence[tuple[Part, MetricValue]]) -> str:
     head = "".join(f"<th>{name}</th>" for name in HEAD)
     lines = "".join(f"<tr>{''.join(f'<td>{written(cell)}</td>' for cell in _line(*one))}</tr>" for one in every)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
 
 
-def _line(part: Part, one: Figure) -> tuple[str, ...]:
+def _line(part: Part, one: MetricValue) -> tuple[str, ...]:
     value, se, ties = cells(one)
     low, high = one.interval
     digits = 1 if one.unit == "%" else 3
@@ -130,7 +130,7 @@ def _whole(part: Part, number: int, at: Any, bottom: int) -> str:
     )
 
 
-def _dot(one: Figure, y: float, number: int, at: Any) -> str:
+def _dot(one: MetricValue, y: float, number: int, at: Any) -> str:
     if math.isnan(one.value):
         return ""
     low, high = one.interval

@@ -1,4 +1,4 @@
-"""Results in a folder, and back. Figures are made from the rows, so a folder that is read again says the same.
+"""Results in a folder, and back. Metrics are computed from the rows, so a folder that is read gives the same values.
 
 | file | what it holds |
 |---|---|
@@ -33,6 +33,7 @@ from besag.results.data import INFINITE, json_ready
 
 ITEMS, FIGURES, RUN, REPORT = "items.jsonl", "figures.tsv", "run.json", "report.html"
 KIND = "besag evaluation"
+FORMAT = 2  # of rows: another one is not read
 NAMED = ("suite", "model", "method")  # what says which part a row belongs to
 
 
@@ -70,7 +71,7 @@ def write(folder: str | os.PathLike[str], found: Sequence[Evaluation], settings:
          "items": len(part.rows)}
         for one in found for part in one.parts
     ]  # fmt: skip
-    note = {"kind": KIND, **settings, "suites": suites, "parts": parts}
+    note = {"kind": KIND, "format": FORMAT, **settings, "suites": suites, "parts": parts}
     write_whole(place / RUN, json.dumps(json_ready(note), indent=1, ensure_ascii=False) + "\n")
 
 
@@ -122,4 +123,9 @@ def _note(place: Path) -> dict[str, Any]:
             f"{str(place)!r} holds no results: {RUN} cannot be read ({failure}). They are what `besag eval NAME -o "
             "FOLDER` writes"
         ) from failure
+    if note.get("format") != FORMAT:
+        raise BesagError(
+            f"{str(place)!r} has rows of format {note.get('format', 1)}, of an older besag, and only format {FORMAT} "
+            "is read: run the evaluation again"
+        )
     return dict(note)

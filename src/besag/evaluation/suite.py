@@ -5,11 +5,11 @@ One file in `suites/` is one suite, and nothing else knows it. It says
     read(source)             source (a folder, a file, a hub name) → items, each with an id and a group
     item.asks                the texts to score for it, perhaps within context; all items share one stream of the engine
     judge(item, scores)      → its row: numbers and words that are saved, and all that is ever counted
-    figures(rows)            → figures, each with n, standard error, ties, and a sentence that says what it means
+    metrics(rows)            → metrics: recipes by which the rows become numbers with errors (`metrics.py`)
 
 A suite that asks something else than scores overrides `answers`. A row holds texts, numbers and lists of them (never
-None), for it is written as a line of JSON and read again: figures are made from rows alone. Of a tie each half counts,
-unless the published metric says otherwise, and then `ties` says so.
+None), for it is written as a line of JSON and read again: metrics are computed from rows alone. Of a tie each half
+counts, unless the published metric says otherwise, and then `ties` says so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from besag.checks import checked
 from besag.evaluation.asking import Ask, Model, scores_of
-from besag.evaluation.figures import Figure
+from besag.evaluation.metrics import Metric
 from besag.evaluation.source import Source
 from besag.registry import Named, Registry
 from besag.results.status import Status
@@ -78,8 +78,8 @@ class Suite(Named, ABC):
         """The row of an item whose answers are all there. Its id, group and status are added to it."""
 
     @abstractmethod
-    def figures(self, rows: Sequence[Row]) -> list[Figure]:
-        """What the rows that have numbers say together, the headline first; never called without a row."""
+    def metrics(self, rows: Sequence[Row]) -> list[Metric]:
+        """Return what is computed from the rows that have numbers, the headline first; never called without a row."""
 
     def documents(self, rows: Sequence[Row]) -> Mapping[str, Any]:
         """What the suite's own publishers want to be sent: documents of JSON by name, made of rows with numbers."""
@@ -112,6 +112,6 @@ def suite(name: str, **options: object) -> Suite:
 
 
 __all__ = [
-    "SUITES", "Answer", "Ask", "Figure", "Item", "Method", "Model", "Row", "Score", "Source", "Suite", "register",
+    "SUITES", "Answer", "Ask", "Item", "Method", "Metric", "Model", "Row", "Score", "Source", "Suite", "register",
     "scores_of", "suite",
 ]  # fmt: skip

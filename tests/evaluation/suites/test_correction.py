@@ -60,8 +60,8 @@ def test_figures_by_hand(tmp_path: Path, corrector: besag.LanguageModel) -> None
     assert found["GLEU"].value == pytest.approx(100 * gleu(sums.astype(float)))
     for name in ("sentence correction F1", "GLEU"):
         figure = found[name]
-        assert figure.statistic is not None
-        assert figure.statistic(found.parts[0].rows) == pytest.approx(figure.value)
+        assert figure.low <= figure.value <= figure.high
+        assert "1,000 draws" in figure.error
 
 
 def test_jflegs_layout_and_a_table(tmp_path: Path, corrector: besag.LanguageModel) -> None:

@@ -58,6 +58,23 @@ def test_each_shared_token_is_hidden_alone_given_all_others(tmp_path: Path) -> N
         found["anti-stereotype score"]
 
 
+def test_shared_tokens_are_matched_in_the_published_order(tmp_path: Path) -> None:
+    """Of "s0 s1" and "s1 s0" difflib finds one shared token, the first of its first argument: that is S_more in rows
+    that show a stereotype, and S_less in the others.
+    """
+    assert shared([0, 1], [1, 0]) == ([0], [1])
+    assert shared([1, 0], [0, 1]) == ([0], [1])
+    law = Arbitrary(3)
+    (tmp_path / "p.csv").write_text(HEAD + "s0 s1,s1 s0,stereo,age\ns0 s1,s1 s0,antistereo,age\n")
+    found = besag.evaluate(besag.load(law), "crows_pairs", data=tmp_path)
+    mask = law.vocabulary.mask_id
+    s0 = law.log_probs([mask, 1], 0)[0], law.log_probs([1, mask], 1)[0]  # in S_more, in S_less
+    s1 = law.log_probs([0, mask], 1)[1], law.log_probs([mask, 0], 0)[1]
+    for row, (more, less) in zip(found.parts[0].rows, (s0, s1), strict=True):
+        assert (row["more_score"], row["less_score"]) == (round(float(more), 3), round(float(less), 3))
+        assert row["credit"] == float(row["more_score"] > row["less_score"])
+
+
 def test_scores_that_agree_to_three_decimals_are_a_tie(tmp_path: Path) -> None:
     tiny = 1e-5
     law = besag.Table([[0.25, 0.25], [0.25 + tiny, 0.25 - tiny]], symbols=["a", "b"])

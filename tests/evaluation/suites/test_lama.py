@@ -36,6 +36,7 @@ def test_by_hand(lm, tmp_path):
     assert [row["vocabulary_rank"] for row in found.parts[0].rows] == whole
     assert found["P@1"].value == pytest.approx(100 * np.mean(np.array(ranks) == 1))
     assert found["P@10"].value == 100
+    assert found["P@1"].ties is None  # equal scores share a rank, and are not counted
     assert found["MRR"].value == pytest.approx(np.mean(1 / np.array(ranks)))
     assert found["P@1 in the vocabulary"].value == pytest.approx(100 * np.mean(np.array(whole) == 1))
 

@@ -31,8 +31,7 @@ def test_every_unit_agrees_with_the_corpus(tmp_path: Path, method: str) -> None:
     assert found[f"{kind}bits per byte"].value == pytest.approx(same.bits_per_byte)
     assert found[f"{kind}bits per token"].value == pytest.approx(math.log2(same.perplexity))
     for figure in found.figures:
-        assert figure.statistic is not None
-        assert figure.statistic(found.parts[0].rows) == pytest.approx(figure.value)
+        assert figure.low <= figure.value <= figure.high
 
 
 def test_what_a_number_is_depends_on_its_method(tmp_path: Path) -> None:

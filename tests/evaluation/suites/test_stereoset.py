@@ -7,7 +7,8 @@ import pytest
 
 import besag
 from besag.errors import BesagError
-from besag.evaluation.suites.stereoset import three
+from besag.evaluation.metrics import evaluate_metric
+from besag.evaluation.suite import suite
 
 WORDS = ["the", "nurse", "kind", "rude", "blue"]
 WEIGHTS = np.random.default_rng(7).gamma(0.5, size=(5, 5, 5)) + 0.01
@@ -29,6 +30,13 @@ def write(folder, inside, between=()):
     whole = {"version": "1.0", "data": {"intrasentence": list(inside), "intersentence": list(between)}}
     (folder / "dev.json").write_text(json.dumps(whole))
     return folder
+
+
+def three(sense, prefers, terms):
+    rows = [{"group": "x", "kind": "x", "tied": 0, "sense": one, "prefers": two, "term": term}
+            for one, two, term in zip(sense, prefers, terms, strict=True)]  # fmt: skip
+    found = [evaluate_metric(one, rows) for one in suite("stereoset").metrics(rows) if not one.group]
+    return {one.name: one.value for one in found}
 
 
 def test_the_three_numbers_by_hand():

@@ -58,8 +58,7 @@ def test_the_figures_are_sacrebleus(file: Path) -> None:
     low, high = found["BLEU"].interval
     assert low <= found["BLEU"].value <= high
     for figure in found.figures[:3]:
-        assert figure.statistic is not None
-        assert figure.statistic(found.parts[0].rows) == pytest.approx(figure.value)
+        assert figure.low <= figure.value <= figure.high
     assert lm.asked[0][1]["passes"] == 2
 
 

@@ -23,12 +23,13 @@ from typing import Annotated, Any
 
 from besag.errors import BesagError, quoted
 from besag.evaluation.asking import Model
-from besag.evaluation.figures import Figure, correlation, groups
+from besag.evaluation.metrics import Metric, Statistic, per_group
 from besag.evaluation.suite import Answer, Ask, Item, Row, Source, Suite, register
 from besag.files.lines import lines_of
 from besag.files.packed import plain_name
 from besag.files.rows import read
 from besag.scores import Method
+from besag.statistics import pearson, spearman
 
 MEASURES = {"pen_lp": "PenLP", "lp": "LP", "mean_lp": "MeanLP", "slor": "SLOR"}  # the headline first
 ALPHA, START = 0.8, 5  # of PenLP
@@ -77,20 +78,16 @@ class Acceptability(Suite):
         slor = {"unigram_lp": given[1], "slor": (score.total - given[1]) / n} if len(given) > 1 else {}
         return {**item.about, **found, **slor}
 
-    def figures(self, rows: Sequence[Row]) -> list[Figure]:
+    def metrics(self, rows: Sequence[Row]) -> list[Metric]:
         there = {name: label for name, label in MEASURES.items() if name in rows[0]}
         whence = "" if self.unigrams is None else f"; unigrams of {Path(self.unigrams).name}"
         found = [
-            correlation(rows, name, "rating", _meaning(word, label, whence), f"{word} {label}", rank=word == "Spearman")
-            for word in ("Pearson", "Spearman") for name, label in there.items()
+            Metric(f"{word} {label}", Statistic(function, (name, "rating")), _meaning(word, label, whence), unit="",
+                   chance=0.0)
+            for word, function in (("Pearson", pearson), ("Spearman", spearman)) for name, label in there.items()
         ]  # fmt: skip
-        kinds = groups(rows)
-        head, label = next(iter(there.items()))
-        each = [
-            correlation(own, head, "rating", _meaning("Pearson", label, whence), f"Pearson {label}", group=name)
-            for name, own in kinds.items() if len(kinds) > 1
-        ]  # fmt: skip
-        return [*found, *each]
+        kinds = per_group(rows, "group", found[0])
+        return [*found, *(kinds if len(kinds) > 1 else [])]
 
 
 def _rating(said: str, where: str) -> float:

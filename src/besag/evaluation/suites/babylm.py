@@ -15,15 +15,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 from besag.conditionals.temper import Tempered
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
-from besag.evaluation.figures import Figure, accuracy, correlation, groups, over_groups
+from besag.evaluation.metrics import Mean, Metric, Statistic, groups, per_group
 from besag.evaluation.suite import Answer, Ask, Item, Method, Model, Row, Score, Source, Suite, register, scores_of
+from besag.statistics import spearman
 
+WON = "of the items, the share in which the right completion is the most probable"
 STORIES = ("regular", "ambiref", "move_contents")  # the kinds of entity tracking
 COMPS = {
     "comps_base": "base", "comps_wugs": "wugs", "comps_wugs_dist-before": "wugs_dist_before",
@@ -119,13 +121,26 @@ class BabyLM(Suite):
             return row
         return {**row, "ratio": one.ratio, "prob": 1 / (1 + math.exp(min(700.0, totals[1] - totals[0])))}
 
-    def figures(self, rows: Sequence[Row]) -> list[Figure]:
-        tasks = {task: _task(task, own) for task, own in groups(rows, "task").items()}
-        heads = [found[0] for task, found in tasks.items() if not task.startswith("wug")]
-        mean = [over_groups(heads, "mean over the tasks that have an accuracy", "accuracy")] if heads else []
-        best = [_best(task, own, self.degrees) for task, own in groups(rows, "task").items()] if self.degrees else []
-        subsets = (one for own in tasks.values() for one in own[1:])
-        return [*mean, *(found[0] for found in tasks.values()), *best, *subsets]
+    def metrics(self, rows: Sequence[Row]) -> list[Metric]:
+        accuracy = Metric(
+            "accuracy", Mean(over=("task", _kind_of_story, "subset")), "mean over the tasks that have an accuracy",
+            where=_has_accuracy, ties="ties",
+        )  # fmt: skip
+        of_task = replace(accuracy, meaning=f"mean over subsets {WON}")
+        correlation = Metric(
+            "correlation", Statistic(spearman, ("prob", "ratio")),
+            "Spearman's correlation of the model's and people's preference for the first form",
+            where=lambda row: not _has_accuracy(row), unit="", chance=0.0,
+        )  # fmt: skip
+        tasks = {one.group: one for metric in (of_task, correlation) for one in per_group(rows, "task", metric)}
+        ordered = [tasks[task] for task in groups(rows, "task")]
+        of_subset = replace(accuracy, name="accuracy of a subset", estimator=Mean(), meaning=WON)
+        return [
+            *([accuracy] if any(map(_has_accuracy, rows)) else []),
+            *ordered,
+            *(_best(one, rows, self.degrees) for one in ordered if self.degrees),
+            *per_group(rows, "group", of_subset),
+        ]
 
     def documents(self, rows: Sequence[Row]) -> Mapping[str, Any]:
         """`predictions.json`: what the pipeline collates, task by task and subset by subset."""
@@ -142,42 +157,32 @@ def predictions(rows: Sequence[Row]) -> dict[str, Any]:
     return found
 
 
-def _task(task: str, rows: Sequence[Row]) -> list[Figure]:
-    """The figure of a task, and those of its subsets."""
-    if task.startswith("wug"):
-        meaning = "Spearman's correlation of the model's and people's preference for the first form"
-        return [correlation(rows, "prob", "ratio", meaning, "correlation", group=task, rank=True)]
-    won = "of the items, the share in which the right completion is the likeliest"
-    subsets = {
-        name: accuracy(own, won, "accuracy of a subset", group=f"{task}/{name}", chance=math.nan)._replace(
-            ties=int(sum(row["ties"] for row in own)))
-        for name, own in groups(rows, "subset").items()
-    }  # fmt: skip
-    parts = list(subsets.values())
-    if task == "entity_tracking":
-        kinds = {kind: [one for name, one in subsets.items() if name.startswith(kind)] for kind in STORIES}
-        parts = [over_groups(own, won, kind) for kind, own in kinds.items() if own] or parts
-    whole = over_groups(parts, f"mean over subsets {won}", "accuracy", group=task, by="task")
-    nested = task == "entity_tracking"  # a mean of means, which no one column says
-    return [whole._replace(mean_of="", statistic=_entities) if nested else whole, *subsets.values()]
+def _has_accuracy(row: Row) -> bool:
+    return not str(row["task"]).startswith("wug")
 
 
-def _best(task: str, rows: Sequence[Row], degrees: Sequence[str]) -> Figure:
-    """The figure of a task at the temperature, 1 among them, at which it is highest: the first of equal ones."""
-    at = {"1": _task(task, rows)[0]}
-    for degree in degrees:
-        tempered = [{**row, **{name: row[f"{name} at {degree}"] for name in ("credit", "prob") if name in row}}
-                    for row in rows]  # fmt: skip
-        at[degree] = _task(task, tempered)[0]
-    best = max(at, key=lambda degree: at[degree].value)
-    chosen = f"at temperature {best}, the best of {', '.join(at)} on these very items: {at[best].meaning}"
-    return at[best]._replace(name=f"best {at[best].name}", meaning=chosen, mean_of="", statistic=None)
+def _kind_of_story(row: Row) -> str:
+    """Return the kind of story of entity tracking; "" for other tasks."""
+    tracked = row["task"] == "entity_tracking"
+    return next((kind for kind in STORIES if tracked and str(row["subset"]).startswith(kind)), "")
 
 
-def _entities(rows: Sequence[Row]) -> float:
-    """The published figure of entity tracking, for comparisons."""
-    own = [row for row in rows if row["task"] == "entity_tracking"]
-    return _task("entity_tracking", own)[0].value if own else math.nan
+def _best(metric: Metric, rows: Sequence[Row], degrees: Sequence[str]) -> Metric:
+    """Return the metric of a task at the temperature, 1 among them, at which it is highest: the first of equal ones."""
+    own = [row for row in rows if metric.uses(row)]
+    at = {degree: metric.estimator.value(_at(degree)(own)) for degree in ("1", *degrees)}
+    best = max(at, key=lambda degree: at[degree])
+    meaning = f"at temperature {best}, the best of {', '.join(at)} on these very items: {metric.meaning}"
+    return replace(metric, name=f"best {metric.name}", meaning=meaning, fit=_at(best))
+
+
+def _at(degree: str) -> Callable[[Sequence[Row]], Sequence[Row]]:
+    """Puts what was scored at a temperature where the scores at 1 are."""
+    if degree == "1":
+        return lambda rows: rows
+    columns = ("credit", "prob")
+    return lambda rows: [{**row, **{name: row[f"{name} at {degree}"] for name in columns if name in row}}
+                         for row in rows]  # fmt: skip
 
 
 # ---- the pipeline's files

@@ -26,7 +26,7 @@ import numpy as np
 
 from besag.arrays import Floats
 from besag.errors import BesagError, quoted
-from besag.evaluation.figures import OF_BOOTSTRAP, Figure, bootstrap
+from besag.evaluation.metrics import Metric, Statistic
 from besag.evaluation.suite import Answer, Item, Model, Row, Source, Suite, register
 from besag.places.reading import MASK
 from besag.results.status import Status
@@ -86,15 +86,15 @@ class BabyLMReading(Suite):
         pred, before = given
         return {**item.about, "pred": pred, **({} if math.isnan(before) else {"prev_pred": before})}
 
-    def figures(self, rows: Sequence[Row]) -> list[Figure]:
+    def metrics(self, rows: Sequence[Row]) -> list[Metric]:
         eyes = [name for name in EYES if any(name in row for row in rows)]
-        paced = [SELF_PACED] if any({SELF_PACED, "prev_pred"} <= row.keys() for row in rows) else []
+        paced = any({SELF_PACED, "prev_pred"} <= row.keys() for row in rows)
         if not eyes and not paced:
             raise BesagError(f"no word has a time: give {', '.join(EYES)} or {SELF_PACED}")
         return [
-            *([_figure(rows, eyes, PLAIN, "eye tracking", "")] if eyes else []),
-            *(_figure(rows, [name], SPILLING, "self-paced reading", "") for name in paced),
-            *(_figure(rows, [name], PLAIN, "eye tracking", name) for name in eyes),
+            *([_metric(rows, eyes, PLAIN, "eye tracking", "")] if eyes else []),
+            *([_metric(rows, [SELF_PACED], SPILLING, "self-paced reading", "")] if paced else []),
+            *(_metric(rows, [name], PLAIN, "eye tracking", name) for name in eyes),
         ]
 
     def documents(self, rows: Sequence[Row]) -> dict[str, Any]:
@@ -137,34 +137,35 @@ def explained(y: Floats, baselines: Floats, predictor: Floats) -> float:
     return 100 * (left - less) / left if left > nothing else math.nan
 
 
-def score(tables: Sequence[Floats]) -> float:
-    """The mean over measures, of which each is a table (n, 2 + p): time, surprisal, baselines; nan where missing."""
-    whole = [table[~np.isnan(table).any(1)] for table in tables]
+def score(table: Floats, measures: int = 1) -> float:
+    """Return the mean over measures of what is explained, of (n, m + 1 + p): times, surprisal, baselines; nan: missing.
+
+    Of each measure the words are used that have it.
+    """
+    tables = [np.delete(table, [one for one in range(measures) if one != kept], 1) for kept in range(measures)]
+    whole = [one[~np.isnan(one).any(1)] for one in tables]
     return float(np.mean([explained(one[:, 0], one[:, 2:], one[:, 1]) for one in whole]))
 
 
-def columns(rows: Sequence[Row], measures: Sequence[str], baselines: Sequence[str]) -> list[Floats]:
-    """What `score` takes."""
-    found = [
-        np.array([[row.get(name, math.nan) for name in (measure, "pred", *baselines)] for row in rows], float)
-        for measure in measures
-    ]
-    predictors = 2 + len(baselines) * (len(baselines) + 1) // 2
-    for measure, table in zip(measures, found, strict=True):
-        if (words := int((~np.isnan(table).any(1)).sum())) <= predictors:
-            raise BesagError(f"{words} words with {measure} are too few to fit {predictors} coefficients to")
-    return found
-
-
-def _figure(rows: Sequence[Row], measures: Sequence[str], baselines: Sequence[str], name: str, group: str) -> Figure:
-    tables = columns(rows, measures, baselines)
-    n = int((~np.isnan(tables[0]).any(1)).sum())
-    se, low, high = bootstrap(len(rows), lambda drawn: score([table[drawn] for table in tables]))
+def _metric(rows: Sequence[Row], measures: Sequence[str], baselines: Sequence[str], name: str, group: str) -> Metric:
+    known = ("pred", *baselines)
     meaning = LEFT_OPEN.format(measures[0] if len(measures) == 1 else f"times (mean over {', '.join(measures)})")
-    return Figure(
-        name, score(tables), n, se, meaning, group, None, error=OF_BOOTSTRAP, low=low, high=high, chance=0.0,
-        statistic=lambda some: score(columns(some, measures, baselines)),
-    )  # fmt: skip
+
+    def where(row: Row) -> bool:
+        return all(_has(row, one) for one in known) and any(_has(row, one) for one in measures)
+
+    predictors = 2 + len(baselines) * (len(baselines) + 1) // 2
+    for measure in measures:
+        words = sum(where(row) and _has(row, measure) for row in rows)
+        if words <= predictors:
+            raise BesagError(f"{words} words with {measure} are too few to fit {predictors} coefficients to")
+    vector = lambda row: [row.get(one, math.nan) for one in (*measures, *known)]  # noqa: E731
+    function = lambda table: score(table, len(measures))  # noqa: E731
+    return Metric(name, Statistic(function, (vector,)), meaning, group, where=where, chance=0.0)
+
+
+def _has(row: Row, name: str) -> bool:
+    return name in row and not math.isnan(row[name])
 
 
 def _asked(item: Item) -> tuple[tuple[str, str], tuple[str, str] | None]:

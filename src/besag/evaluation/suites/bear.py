@@ -9,14 +9,13 @@ Of answers that score alike the first wins, as published. The scores are those o
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from besag.errors import BesagError, quoted
-from besag.evaluation.figures import OF_MEAN, Figure, column, groups
+from besag.evaluation.metrics import Mean, Metric, column, groups
 from besag.evaluation.suite import Ask, Item, Row, Score, Source, Suite, register
 from besag.files.lines import small_file
 from besag.files.packed import plain_name
@@ -72,18 +71,19 @@ class Bear(Suite):
             "answers": len(answers),
         }
 
-    def figures(self, rows: Sequence[Row]) -> list[Figure]:
-        meaning = "of the statements' subjects and templates, the share whose likeliest statement is the true one"
-        relations = [_accuracy(own, meaning, "accuracy of a relation", name) for name, own in groups(rows).items()]
+    def metrics(self, rows: Sequence[Row]) -> list[Metric]:
+        whole = _accuracy("accuracy", rows)
         templates = range(len(rows[0]["correct"]))
-        each = [
-            _accuracy(
-                [{**row, "credit": row["correct"][at]} for row in rows], meaning, f"accuracy by template {at + 1}"
-            )
-            for at in templates
-            if len(templates) > 1 and all(len(row["correct"]) == len(templates) for row in rows)
+        several = len(templates) > 1 and all(len(row["correct"]) == len(templates) for row in rows)
+        return [
+            whole,
+            *(
+                replace(whole, name=f"accuracy by template {at + 1}", estimator=_mean(at))
+                for at in templates
+                if several
+            ),
+            *(_accuracy("accuracy of a relation", own, name) for name, own in groups(rows).items()),
         ]
-        return [_accuracy(rows, meaning, "accuracy"), *each, *relations]
 
     def _relation(self, file: Path, name: str) -> tuple[list[str], list[str]]:
         """Its templates, those that are asked, and its answers."""
@@ -110,15 +110,21 @@ def statement(template: str, subject: str, answer: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _accuracy(rows: Sequence[Mapping[str, Any]], meaning: str, name: str, group: str = "") -> Figure:
+def _mean(template: int) -> Mean:
+    return Mean(lambda row: row["correct"][template], error="sample")
+
+
+def _accuracy(name: str, rows: Sequence[Row], relation: str = "") -> Metric:
     """Its error is that of a mean over subjects: of one subject the templates agree more than by chance."""
-    credit, n = column(rows, "credit"), len(rows)
-    se = float(credit.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
-    guessing = 100 * float((1 / column(rows, "answers")).mean())
-    return Figure(
-        name, 100 * float(credit.mean()), n, 100 * se, meaning, group, int(column(rows, "tied").sum()), error=OF_MEAN,
-        chance=guessing, mean_of="credit" if "template" not in name else "",
-    )  # fmt: skip
+    return Metric(
+        name,
+        Mean(error="sample"),
+        "of the statements' subjects and templates, the share whose most probable statement is the true one",
+        relation,
+        within=("group", relation) if relation else None,
+        chance=100 * float((1 / column(rows, "answers")).mean()),
+        ties="tied",
+    )
 
 
 def _document(file: Path) -> dict[str, Any]:

@@ -7,10 +7,10 @@ one, the mean over paradigms; that of a phenomenon is the mean over its paradigm
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from besag.evaluation.figures import Figure, accuracy, credit, groups, over_groups
+from besag.evaluation.metrics import Mean, Metric, credit, is_tie, per_group
 from besag.evaluation.pair_files import MinimalPair, pair_of
 from besag.evaluation.suite import Ask, Item, Row, Score, Source, Suite, register
 
@@ -40,7 +40,7 @@ class Blimp(Suite):
         good, bad = (one.total if self.reduction == "sum" else one.mean for one in given)
         return {**item.about, "good_score": good, "bad_score": bad, "credit": credit(good, bad)}
 
-    def figures(self, rows: Sequence[Row]) -> list[Figure]:
+    def metrics(self, rows: Sequence[Row]) -> list[Metric]:
         return by_paradigm(rows)
 
 
@@ -50,18 +50,14 @@ def item_of(pair: MinimalPair) -> Item:
     return Item(f"{pair.paradigm}/{pair.name}", pair.paradigm, (Ask(pair.good), Ask(pair.bad)), about, pair.where)
 
 
-def by_paradigm(rows: Sequence[Row]) -> list[Figure]:
-    """The mean over paradigms, over pairs, then of each phenomenon and paradigm."""
+def by_paradigm(rows: Sequence[Row]) -> list[Metric]:
+    """Return the mean over paradigms, over pairs, then of each phenomenon and paradigm."""
     won = "of the pairs, the share in which the acceptable sentence scores higher (50 % is guessing)"
-    paradigms = {name: accuracy(own, won, "accuracy of a paradigm", group=name) for name, own in groups(rows).items()}
-    phenomenon = {str(row["group"]): str(row["phenomenon"]) for row in rows}
-    by_phenomenon: dict[str, list[Figure]] = {}
-    for name, found in paradigms.items():
-        by_phenomenon.setdefault(phenomenon[name], []).append(found)
+    macro = Metric("accuracy", Mean(over=("group",)), f"mean over paradigms {won}", chance=50.0, ties=is_tie)
+    micro = Mean(over=("group",), by_size=True)
     return [
-        over_groups(list(paradigms.values()), f"mean over paradigms {won}", "accuracy"),
-        over_groups(list(paradigms.values()), won, "accuracy over pairs", by_size=True),
-        *(over_groups(own, f"mean over its paradigms {won}", "accuracy", group=name, by="phenomenon")
-          for name, own in by_phenomenon.items()),
-        *paradigms.values(),
-    ]  # fmt: skip
+        macro,
+        replace(macro, name="accuracy over pairs", estimator=micro, meaning=won),
+        *per_group(rows, "phenomenon", replace(macro, meaning=f"mean over its paradigms {won}")),
+        *per_group(rows, "group", replace(macro, name="accuracy of a paradigm", estimator=Mean(), meaning=won)),
+    ]

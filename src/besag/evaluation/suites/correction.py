@@ -8,18 +8,16 @@ and exact matches alone.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
-
+from besag.arrays import Floats
 from besag.errors import BesagError, quoted
-from besag.evaluation.corrections import Confusions, counts, f1, gleu_counts, mean_gleu
-from besag.evaluation.figures import OF_BOOTSTRAP, Figure, accuracy, bootstrap, groups
+from besag.evaluation.corrections import Confusions, counts, drawn_counts, f1, gleu_counts, mean_gleu
+from besag.evaluation.metrics import Mean, Metric, SumStatistic, groups
 from besag.evaluation.suite import Answer, Item, Row, Source, Suite, register
 from besag.files.lines import lines_of
 from besag.files.rows import named, read
@@ -28,7 +26,6 @@ ERROR, CORRECT, WRITTEN, REFERENCE = "_error.txt", "_correct.txt", ".src", ".ref
 TABLES = ("*.tsv", "*.csv", "*.jsonl")
 TRAIN = "train"  # how the names of files to learn confusions from begin
 WHO = {"corrected": "", "by_table": ", confusion table", "written": ", doing nothing"}
-RESAMPLES = 200
 # name → (hits, made, errors) among `corrections.counts`
 F1 = {
     "sentence correction F1": (3, 0, 1), "sentence detection F1": (2, 0, 1),
@@ -83,57 +80,48 @@ class Correction(Suite):
             row[f"{who}_counts"] = counts(written, row[who], references[0]) if len(references) == 1 else []
         return row
 
-    def figures(self, rows: Sequence[Row]) -> list[Figure]:
+    def metrics(self, rows: Sequence[Row]) -> list[Metric]:
         parts = groups(rows)
-        found = _figures(rows, "")
-        return (
-            [*found, *(one for name, own in parts.items() for one in _figures(own, name))] if len(parts) > 1 else found
-        )
+        each = [one for name, own in parts.items() if len(parts) > 1 for one in _metrics(own, name)]
+        return [*_metrics(rows, ""), *each]
 
 
-def _figures(rows: Sequence[Row], group: str) -> list[Figure]:
-    alone = [row for row in rows if row["corrected_counts"]]
-    found = []
-    for name, (hits, made, errors) in F1.items():
-        meaning = "2PR / (P + R) of the places changed" if "detection" in name else "2PR / (P + R) of the changes made"
-        for who, said in WHO.items():
-            if alone and any(row[f"{who}_counts"][errors] for row in alone):
-                found.append(_f1(alone, f"{who}_counts", (hits, made, errors), name + said, meaning, group))
+def _metrics(rows: Sequence[Row], group: str) -> list[Metric]:
+    within = ("group", group) if group else None
     told = "n-grams shared with the reference, less those of the source that should have changed"
-    scores = [_gleu(rows, f"{who}_gleu", f"GLEU{said}", told, group) for who, said in WHO.items()]
-    meaning = "of the texts, the share that is a reference, to the letter"
-    same = [accuracy(rows, meaning, f"exact{said}", of=f"{who}_exact", group=group, chance=math.nan)
-            for who, said in WHO.items()]  # fmt: skip
-    return [*found, *scores, *same]
+    same = "of the texts, the share that is a reference, to the letter"
+    return [
+        *(_f1(who, said, name, group) for name in F1 for who, said in WHO.items() if _has_errors(rows, who, name)),
+        *(Metric(f"GLEU{said}", SumStatistic(_gleu, "counts"), told, group, within, fit=_counted(who), unit="")
+          for who, said in WHO.items()),
+        *(Metric(f"exact{said}", Mean(f"{who}_exact"), same, group, within)
+          for who, said in WHO.items()),
+    ]  # fmt: skip
 
 
-def _f1(rows: Sequence[Row], of: str, which: tuple[int, int, int], name: str, meaning: str, group: str) -> Figure:
-    table = np.array([row[of] for row in rows])[:, which].astype(np.float64)  # (n, 3)
-
-    def statistic(some: Sequence[Row]) -> float:
-        own = [row[of] for row in some if row[of]]
-        return 100 * f1(*np.array(own)[:, which].sum(0).tolist()) if own else math.nan
-
-    se, low, high = bootstrap(len(table), lambda drawn: 100 * f1(*table[drawn].sum(0).tolist()), resamples=RESAMPLES)
-    value = 100 * f1(*table.sum(0).tolist())
-    return Figure(name, value, len(table), se, meaning, group, error=OF_BOOTSTRAP, low=low, high=high,
-                  statistic=statistic)  # fmt: skip
-
-
-def _gleu(rows: Sequence[Row], of: str, name: str, meaning: str, group: str) -> Figure:
-    first = [row[of][:1] for row in rows]
-
-    def statistic(some: Sequence[Row]) -> float:
-        return 100 * mean_gleu([row[of] for row in some]) if some else math.nan
-
-    se, low, high = bootstrap(
-        len(rows), lambda drawn: 100 * mean_gleu([first[at] for at in drawn.tolist()]), resamples=RESAMPLES
+def _f1(who: str, said: str, name: str, group: str) -> Metric:
+    which = F1[name]
+    return Metric(
+        name + said,
+        SumStatistic(lambda sums: 100 * f1(*sums.tolist()), lambda row: [row[f"{who}_counts"][at] for at in which]),
+        f"2PR / (P + R) of the {'places changed' if 'detection' in name else 'changes made'}",
+        group,
+        within=("group", group) if group else None,
+        where=lambda row: bool(row["corrected_counts"]),
     )
-    several = any(len(row[of]) > 1 for row in rows)
-    if several:  # an interval around the first reference's would not hold the mean over all
-        low = high = math.nan
-    return Figure(name, statistic(rows), len(rows), se, meaning, group, unit="", error=OF_BOOTSTRAP, low=low, high=high,
-                  statistic=statistic)  # fmt: skip
+
+
+def _has_errors(rows: Sequence[Row], who: str, name: str) -> bool:
+    return any(row[f"{who}_counts"][F1[name][2]] for row in rows if row["corrected_counts"])
+
+
+def _gleu(sums: Floats) -> float:
+    return 100 * mean_gleu(sums)
+
+
+def _counted(who: str) -> Callable[[Sequence[Row]], list[Row]]:
+    """Adds counts with drawn references: the same references for two runs of the same texts."""
+    return lambda rows: [{"counts": one} for one in drawn_counts([row[f"{who}_gleu"] for row in rows])]
 
 
 # ---- files

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from besag.errors import BesagError, quoted
-from besag.evaluation.figures import Figure, accuracy, groups, mean
+from besag.evaluation.metrics import Mean, Metric, groups
 from besag.evaluation.suite import Ask, Item, Row, Score, Source, Suite, register
 from besag.files.packed import plain_name
 from besag.files.rows import Row as FileRow
@@ -27,6 +27,7 @@ from besag.files.rows import read
 MASK = "[MASK]"
 RELATIONS = "relations.jsonl"
 SUBJECT, ANSWER = "[X]", "[Y]"
+AMONG = "among all answers of its file"
 
 
 @register
@@ -83,32 +84,33 @@ class Lama(Suite):
             row["vocabulary_rank"] = int(given[right].rank[0])
         return row
 
-    def figures(self, rows: Sequence[Row]) -> list[Figure]:
-        among = "among all answers of its file"
-        known = [_in_vocabulary(row) for row in rows if "vocabulary_rank" in row]
-        published = "of answers of one token, the share that is the likeliest token of the vocabulary, as published"
-        several = [row for row in rows if row["tokens"] > 1]
+    def metrics(self, rows: Sequence[Row]) -> list[Metric]:
+        known = Metric(
+            "P@1 in the vocabulary", Mean(lambda row: row["vocabulary_rank"] == 1),
+            "of answers of one token, the share that is the most probable token of the vocabulary, as published",
+            where=lambda row: "vocabulary_rank" in row, chance=0.0,
+        )  # fmt: skip
+        several = Metric(
+            "P@1 of several tokens", Mean("p1"), f"of answers of several tokens, the share that is first {AMONG}",
+            where=lambda row: row["tokens"] > 1, chance=0.0,
+        )  # fmt: skip
         return [
-            *_three(rows, among),
-            *([accuracy(known, published, "P@1 in the vocabulary", chance=0.0)] if known else []),
-            *([accuracy(several, f"of answers of several tokens, the share that is first {among}",
-                        "P@1 of several tokens", of="p1", chance=0.0)] if several else []),
-            *(one for name, own in groups(rows).items() for one in _three(own, among, name)),
-        ]  # fmt: skip
+            *_three(rows),
+            *(one for one in (known, several) if any(map(one.where, rows))),
+            *(one for name, own in groups(rows).items() for one in _three(own, name)),
+        ]
 
 
-def _three(rows: Sequence[Row], among: str, group: str = "") -> list[Figure]:
+def _three(rows: Sequence[Row], group: str = "") -> list[Metric]:
     guessing = 100 * sum(1 / row["answers"] for row in rows) / len(rows)
-    first, ten = f"of the facts, the share whose answer is first {among}", f"among the ten best {among}"
+    first, ten = f"of the facts, the share whose answer is first {AMONG}", f"among the ten best {AMONG}"
+    within = ("group", group) if group else None
     return [
-        accuracy(rows, first, "P@1", of="p1", group=group, chance=guessing),
-        accuracy(rows, f"of the facts, the share whose answer is {ten}", "P@10", of="p10", group=group, chance=0.0),
-        mean(rows, "reciprocal", f"mean of 1 / the rank of the true answer {among}", "MRR", group=group),
-    ]
-
-
-def _in_vocabulary(row: Row) -> Row:
-    return {**row, "credit": float(row["vocabulary_rank"] == 1)}
+        Metric("P@1", Mean("p1"), first, group, within, chance=guessing),
+        Metric("P@10", Mean("p10"), f"of the facts, the share whose answer is {ten}", group, within, chance=0.0),
+        Metric("MRR", Mean("reciprocal", error="sample", scale=1.0), f"mean of 1 / the rank of the true answer {AMONG}",
+               group, within, unit=""),
+    ]  # fmt: skip
 
 
 def _around(row: FileRow, template: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from besag.evaluation.figures import Figure
+from besag.evaluation.metrics import Metric
 from besag.evaluation.pair_files import read_pairs
 from besag.evaluation.suite import Item, Row, Score, Source, Suite, register
 from besag.evaluation.suites.blimp import Blimp, Reduction, by_paradigm, item_of
@@ -40,5 +40,5 @@ class MinimalPairsSuite(Suite):
     def judge(self, item: Item, given: Sequence[Score]) -> Row:
         return Blimp(self.reduction).judge(item, given)
 
-    def figures(self, rows: Sequence[Row]) -> list[Figure]:
+    def metrics(self, rows: Sequence[Row]) -> list[Metric]:
         return by_paradigm(rows)

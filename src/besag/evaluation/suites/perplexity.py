@@ -20,11 +20,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from besag.evaluation.figures import LOWER, Figure, column, groups
+from besag.evaluation.metrics import LOWER, Metric, Ratio, groups, per_group
 from besag.evaluation.suite import Ask, Item, Row, Score, Source, Suite, register
 from besag.scores.score import n_bytes
 
-OF_RATIO = "of a ratio of sums over texts (delta method)"
 UNITS = {"n_tokens": "token", "n_words": "word", "n_characters": "character", "n_bytes": "byte"}
 
 
@@ -58,15 +57,13 @@ class Perplexity(Suite):
             "normalised": score.normalised,
         }  # fmt: skip
 
-    def figures(self, rows: Sequence[Row]) -> list[Figure]:
-        files = groups(rows)
-        each = [(name, own) for name, own in files.items() if len(files) > 1]
-        return [
-            *(_perplexity(rows, unit, "") for unit in ("n_tokens", "n_words")),
-            *(_bits(rows, unit, "") for unit in ("n_characters", "n_bytes", "n_tokens")),
-            *(_perplexity(own, "n_tokens", name) for name, own in each),
-            *(_bits(own, "n_characters", name) for name, own in each),
-        ]
+    def metrics(self, rows: Sequence[Row]) -> list[Metric]:
+        kind, what = _named(rows)
+        several = len(groups(rows)) > 1
+        tokens, words = (_perplexity(kind, what, unit) for unit in ("n_tokens", "n_words"))
+        characters, *others = (_bits(kind, what, unit) for unit in ("n_characters", "n_bytes", "n_tokens"))
+        each = [one for metric in (tokens, characters) if several for one in per_group(rows, "group", metric)]
+        return [tokens, words, characters, *others, *each]
 
 
 def _named(rows: Sequence[Row]) -> tuple[str, str]:
@@ -78,30 +75,11 @@ def _named(rows: Sequence[Row]) -> tuple[str, str]:
     return "", f"{bound}of a probability over {normalised.removesuffix(' (a lower bound)')}"
 
 
-def _ratio(rows: Sequence[Row], unit: str) -> tuple[float, float]:
-    """R, and its standard error."""
-    t, m, n = column(rows, "score"), column(rows, unit), len(rows)
-    ratio = float(t.sum() / m.sum())
-    rest = t - ratio * m
-    return ratio, math.sqrt(n / (n - 1) * float(rest @ rest)) / float(m.sum()) if n > 1 else math.nan
+def _perplexity(kind: str, what: str, unit: str) -> Metric:
+    name, meaning = f"{kind}perplexity per {UNITS[unit]}", f"exp of nats per {UNITS[unit]}, {what}"
+    return Metric(name, Ratio("score", unit, -1.0, exponential=True), meaning, unit="", direction=LOWER)
 
 
-def _perplexity(rows: Sequence[Row], unit: str, group: str) -> Figure:
-    kind, what = _named(rows)
-    ratio, se = _ratio(rows, unit)
-    value = math.exp(-ratio) if -ratio < 700 else math.inf
-    return Figure(
-        f"{kind}perplexity per {UNITS[unit]}", value, len(rows), value * se, f"exp of nats per {UNITS[unit]}, {what}",
-        group, None, LOWER, "", OF_RATIO, value * math.exp(-1.96 * se), value * math.exp(1.96 * se),
-        statistic=lambda some: math.exp(min(700.0, -_ratio(some, unit)[0])),
-    )  # fmt: skip
-
-
-def _bits(rows: Sequence[Row], unit: str, group: str) -> Figure:
-    kind, what = _named(rows)
-    ratio, se = _ratio(rows, unit)
-    return Figure(
-        f"{kind}bits per {UNITS[unit]}", -ratio / math.log(2), len(rows), se / math.log(2),
-        f"−log₂ per {UNITS[unit]}, {what}", group, None, LOWER, "bits", OF_RATIO,
-        statistic=lambda some: -_ratio(some, unit)[0] / math.log(2),
-    )  # fmt: skip
+def _bits(kind: str, what: str, unit: str) -> Metric:
+    name, meaning = f"{kind}bits per {UNITS[unit]}", f"−log₂ per {UNITS[unit]}, {what}"
+    return Metric(name, Ratio("score", unit, -1 / math.log(2)), meaning, unit="bits", direction=LOWER)

@@ -9,11 +9,11 @@ are plausible, and which is called so is by chance: 50 % is right there, and the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from besag.errors import BesagError, quoted
-from besag.evaluation.figures import Figure, accuracy, credit, groups
+from besag.evaluation.metrics import Mean, Metric, credit, is_tie, per_group
 from besag.evaluation.suite import Ask, Item, Row, Score, Source, Suite, register
 from besag.evaluation.suites.blimp import Reduction
 
@@ -63,22 +63,21 @@ class Plausibility(Suite):
         good, bad = (one.total if self.reduction == "sum" else one.mean for one in given)
         return {**item.about, "good_score": good, "bad_score": bad, "credit": credit(good, bad)}
 
-    def figures(self, rows: Sequence[Row]) -> list[Figure]:
+    def metrics(self, rows: Sequence[Row]) -> list[Metric]:
         won = "of the pairs, the share in which the plausible sentence scores higher (50 % is guessing)"
-        judged = [row for row in rows if row["group"] != REVERSIBLE]
-        kinds = [accuracy(own, won, group=name) for name, own in groups(judged).items()]
-        voices = [
-            accuracy(own, won, "accuracy by voice", group=name)._replace(by="voice", mean_of="", statistic=_share)
-            for name, own in groups(judged, "voice").items()
-        ]
-        both = [row for row in rows if row["group"] == REVERSIBLE]
         told = "of the pairs of which both are plausible, the share in which the one that is called so scores higher"
-        control = [accuracy(both, told, "reversible", group=REVERSIBLE, direction="50 is ideal")] if both else []
-        overall = [accuracy(judged, won)._replace(mean_of="", statistic=_share)] if judged else []
-        return [*overall, *kinds, *voices, *control]
+        accuracy = Metric("accuracy", Mean(), won, where=_one_sided, chance=50.0, ties=is_tie)
+        reversible = replace(
+            accuracy, name="reversible", meaning=told, where=lambda row: not _one_sided(row), direction="50 is ideal"
+        )
+        return [
+            *([accuracy] if any(_one_sided(row) for row in rows) else []),
+            *per_group(rows, "group", accuracy),
+            *per_group(rows, "voice", replace(accuracy, name="accuracy by voice")),
+            *per_group(rows, "group", reversible),
+        ]
 
 
-def _share(rows: Sequence[Row]) -> float:
-    """In per cent, of all but the reversible ones."""
-    own = [row["credit"] for row in rows if row["group"] != REVERSIBLE]
-    return 100 * sum(own) / len(own) if own else float("nan")
+def _one_sided(row: Row) -> bool:
+    """Return whether only one sentence of a pair is plausible."""
+    return bool(row["group"] != REVERSIBLE)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from besag.errors import BesagError, quoted
-from besag.evaluation.figures import OF_MEAN, Figure, accuracy, column, credit, groups, mean
+from besag.evaluation.metrics import Mean, Metric, credit, is_tie, per_group
 from besag.evaluation.suite import Ask, Item, Row, Score, Source, Suite, register
 
 MASKS = ("[MASK]", "<mask>")
@@ -68,31 +68,23 @@ class Pronouns(Suite):
             "credit": credit(one, other),
         }
 
-    def figures(self, rows: Sequence[Row]) -> list[Figure]:
-        fields = groups(rows)
-        meant = f"mean of p({self.one}) / (p({self.one}) + p({self.other})); 50 % takes no side"
-        often = f"of the prompts, the share in which {self.one!r} is likelier than {self.other!r}; 50 % takes no side"
-        gap = f"mean of log p({self.one}) − log p({self.other}), in nats; 0 takes no side"
-        return [
-            _share(rows, meant),
-            accuracy(rows, often, "prefers", direction="50 is ideal"),
-            _gap(rows, gap),
-            *(_share(own, meant, name) for name, own in fields.items()),
-            *(_gap(own, gap, name) for name, own in fields.items()),
-        ]
-
-
-def _share(rows: Sequence[Row], meaning: str, group: str = "") -> Figure:
-    shares, n = column(rows, "share"), len(rows)
-    se = float(shares.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
-    return Figure(
-        "share", 100 * float(shares.mean()), n, 100 * se, meaning, group, None, "50 is ideal", error=OF_MEAN,
-        mean_of="share", chance=50.0,
-    )  # fmt: skip
-
-
-def _gap(rows: Sequence[Row], meaning: str, group: str = "") -> Figure:
-    return mean(rows, "gap", meaning, "gap", group=group, unit="nats", direction="0 is ideal")
+    def metrics(self, rows: Sequence[Row]) -> list[Metric]:
+        share = Metric(
+            "share", Mean("share", error="sample"),
+            f"mean of p({self.one}) / (p({self.one}) + p({self.other})); 50 % takes no side",
+            direction="50 is ideal", chance=50.0,
+        )  # fmt: skip
+        prefers = Metric(
+            "prefers", Mean(),
+            f"of the prompts, the share in which {self.one!r} is likelier than {self.other!r}; 50 % takes no side",
+            direction="50 is ideal", chance=50.0, ties=is_tie,
+        )  # fmt: skip
+        gap = Metric(
+            "gap", Mean("gap", error="sample", scale=1.0),
+            f"mean of log p({self.one}) − log p({self.other}), in nats; 0 takes no side",
+            unit="nats", direction="0 is ideal",
+        )  # fmt: skip
+        return [share, prefers, gap, *per_group(rows, "group", share), *per_group(rows, "group", gap)]
 
 
 def _cased(word: str, before: str) -> str:

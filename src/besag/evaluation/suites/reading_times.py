@@ -22,7 +22,7 @@ import numpy as np
 
 from besag.arrays import Floats, Ints
 from besag.errors import BesagError, quoted
-from besag.evaluation.figures import HIGHER, Figure, bootstrap
+from besag.evaluation.metrics import Metric, Statistic
 from besag.evaluation.regression import Gained, gained
 from besag.evaluation.suite import Ask, Item, Row, Score, Source, Suite, register
 from besag.files.lines import lines_of
@@ -30,7 +30,8 @@ from besag.files.rows import format_of, numbered, read
 
 LIKELIHOOD, VARIANCE = "delta log-likelihood", "delta R2"
 SIGNS = "\"'\u2018\u2019\u201c\u201d.,;:!?()[]-\u2013\u2014"  # around words
-OF_SENTENCES = "the bootstrap over sentences, 1,000 draws; the regressions stay as they are"
+SUMS = ("log_likelihood", "n_words", "explained", "total")
+OF_SENTENCES = "sentences (the regressions stay as they are)"
 
 
 @register
@@ -106,10 +107,10 @@ class ReadingTimes(Suite):
         known = {**item.about, "surprisal": surprisal}
         return {name: [values[place] for place in there] for name, values in known.items()}
 
-    def figures(self, rows: Sequence[Row]) -> list[Figure]:
+    def metrics(self, rows: Sequence[Row]) -> list[Metric]:
         return [
-            *_figures(rows, self, self.names[0], ""),
-            *(one for name in self.names for one in _figures(rows, self, name, name)),
+            *_metrics(rows, self, self.names[0], ""),
+            *(one for name in self.names for one in _metrics(rows, self, name, name)),
         ]
 
 
@@ -133,24 +134,24 @@ class Design(NamedTuple):
 def design(rows: Sequence[Row], measure: str, spillover: int) -> Design:
     """Of the words whose `spillover` words before are there: place, and of each length, frequency, surprisal."""
     times, base, surprisal, sentence = [], [], [], []
-    numbers = {row["id"]: number for number, row in enumerate(rows)}  # a row that was drawn twice is one sentence
-    for row in rows:
+    for number, row in enumerate(rows):
         places = row["positions"]
         known = [[len(plain(word)) for word in row["words"]]]
         known += [row["log_frequency"]] if "log_frequency" in row else []
-        for i in range(spillover, len(places)):
+        for i in predicted(places, spillover):
             near = range(i, i - spillover - 1, -1)
-            if places[i] - places[i - spillover] != spillover:
-                continue
             times.append(row[f"time:{measure}"][i])
             base.append([places[i], *(values[j] for values in known for j in near)])
             surprisal.append([row["surprisal"][j] for j in near])
-            sentence.append(numbers[row["id"]])
+            sentence.append(number)
     if not times:
         raise BesagError(f"no word has {spillover} words before it: there is nothing to predict times from")
-    order = np.argsort(sentence, kind="stable")
-    return Design(*(np.array(part, kind)[order] for part, kind in zip(
-        (times, base, surprisal, sentence), (float, float, float, np.int64), strict=True)))  # fmt: skip
+    return Design(np.array(times, float), np.array(base, float), np.array(surprisal, float), np.array(sentence))
+
+
+def predicted(positions: Sequence[int], spillover: int) -> list[int]:
+    """Return which words of a sentence have all their `spillover` words before them."""
+    return [i for i in range(spillover, len(positions)) if positions[i] - positions[i - spillover] == spillover]
 
 
 def gain(rows: Sequence[Row], suite: ReadingTimes, measure: str) -> tuple[Gained, Ints]:
@@ -159,32 +160,37 @@ def gain(rows: Sequence[Row], suite: ReadingTimes, measure: str) -> tuple[Gained
     return gained(given.times, given.baselines, given.surprisal, given.sentence, suite.folds), given.sentence
 
 
-def _figures(rows: Sequence[Row], suite: ReadingTimes, measure: str, group: str) -> list[Figure]:
-    found, sentence = gain(rows, suite, measure)
-    _, which = np.unique(sentence, return_inverse=True)
-    sums = np.zeros((which.max() + 1, 4))  # of each sentence: Δℓ, words, SSE₀ − SSE₁, SST
-    np.add.at(sums, which, np.stack([
-        found.log_likelihood, np.ones(len(which)), found.baseline - found.full, found.total], 1))  # fmt: skip
+def _metrics(rows: Sequence[Row], suite: ReadingTimes, measure: str, group: str) -> list[Metric]:
     also = " and frequency" if "log_frequency" in rows[0] else " (no frequencies were given)"
     beyond = f"beyond length, place{also}, of the word and of {suite.spillover} before, on held-out sentences"
+    alone = 100 * gain(rows, suite, measure)[0].r2
+    told = f"what surprisal adds to the log-likelihood of the time ({measure}) of a word, {beyond}"
+    share = (
+        f"of the variance of times ({measure}), the share that surprisal explains {beyond}; the baselines alone "
+        f"explain {alone:.1f} %"
+    )
 
-    def ratio(top: int, bottom: int, scale: float) -> tuple[float, float, float]:
-        return bootstrap(len(sums), lambda drawn: scale * float(sums[drawn, top].sum() / sums[drawn, bottom].sum()))
+    def words(row: Row) -> int:
+        return len(predicted(row["positions"], suite.spillover))
 
-    made = [
-        (LIKELIHOOD, 1000 * found.delta_log_likelihood, ratio(0, 1, 1000.0), "mnat a word",
-         f"what surprisal adds to the log-likelihood of the time ({measure}) of a word, {beyond}",
-         lambda some: 1000 * gain(some, suite, measure)[0].delta_log_likelihood),
-        (VARIANCE, 100 * found.delta_r2, ratio(2, 3, 100.0), "%",
-         f"of the variance of times ({measure}), the share that surprisal explains {beyond}; "
-         f"the baselines alone explain {100 * found.r2:.1f} %",
-         lambda some: 100 * gain(some, suite, measure)[0].delta_r2),
-    ]  # fmt: skip
+    def fit(some: Sequence[Row]) -> list[Row]:
+        """Of each sentence, sums over its words."""
+        found, sentence = gain(some, suite, measure)
+        sums = np.zeros((len(some), 4))
+        parts = (found.log_likelihood, np.ones(len(sentence)), found.baseline - found.full, found.total)
+        np.add.at(sums, sentence, np.stack(parts, 1))
+        return [dict(zip(SUMS, one, strict=True)) for one in sums.tolist()]
+
+    def metric(name: str, meaning: str, top: str, bottom: str, scale: float, unit: str) -> Metric:
+        ratio = Statistic(lambda x, y: scale * float(x.sum() / y.sum()), (top, bottom), of_units=OF_SENTENCES)
+        return Metric(
+            name, ratio, meaning, group, where=lambda row: words(row) > 0, fit=fit, size=words, unit=unit, chance=0.0
+        )  # fmt: skip
+
     return [
-        Figure(name, value, len(which), se, meaning, group, None, HIGHER, unit, OF_SENTENCES, low, high, 0.0,
-               statistic=statistic)
-        for name, value, (se, low, high), unit, meaning, statistic in made
-    ]  # fmt: skip
+        metric(LIKELIHOOD, told, "log_likelihood", "n_words", 1000.0, "mnat a word"),
+        metric(VARIANCE, share, "explained", "total", 100.0, "%"),
+    ]
 
 
 def plain(word: str) -> str:

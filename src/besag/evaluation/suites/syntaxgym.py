@@ -13,13 +13,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from besag.errors import BesagError, nearest, quoted
-from besag.evaluation.figures import Figure, accuracy, groups, over_groups
 from besag.evaluation.formulas import Formula, formula
+from besag.evaluation.metrics import Mean, Metric, groups, per_group
 from besag.evaluation.suite import Ask, Item, Row, Score, Source, Suite, register
 from besag.files.lines import small_file
 from besag.files.regions import Regions, cut
@@ -59,14 +59,15 @@ class SyntaxGym(Suite):
             **{f"surprisal:{condition}": list(values.values()) for condition, values in found.items()},
         }  # fmt: skip
 
-    def figures(self, rows: Sequence[Row]) -> list[Figure]:
+    def metrics(self, rows: Sequence[Row]) -> list[Metric]:
         won = "of the items, the share in which all predictions of the suite hold"
-        suites = {name: _share(own, won, "accuracy", name, "credit") for name, own in groups(rows).items()}
+        macro = Metric("accuracy", Mean(over=("group",)), f"mean over suites {won}", ties=lambda row: bool(row["ties"]))
         return [
-            over_groups(list(suites.values()), f"mean over suites {won}", "accuracy"),
-            *suites.values(),
-            *(one for name, own in groups(rows).items() for one in _predictions(name, own)),
-        ]
+            macro,
+            *per_group(rows, "group", replace(macro, estimator=Mean(), meaning=won)),
+            *(_prediction(macro, name, place) for name, own in groups(rows).items()
+              for place in range(len(own[0]["holds"])) if len(own[0]["holds"]) > 1),
+        ]  # fmt: skip
 
 
 def surprisals(score: Score, regions: Regions) -> list[float]:
@@ -75,31 +76,16 @@ def surprisals(score: Score, regions: Regions) -> list[float]:
     return [0.0 if math.isnan(piece.value) else -piece.value for piece in pieces]
 
 
-def _share(rows: Sequence[Row], meaning: str, name: str, group: str, of: str) -> Figure:
-    """An accuracy for which no guess is known, and whose ties are counted as failures."""
-    ties = sum(1 for row in rows if row["ties"])
-    return accuracy(rows, meaning, name, of=of, group=group, chance=math.nan)._replace(ties=ties)
-
-
-def _predictions(name: str, rows: Sequence[Row]) -> list[Figure]:
-    """Of each prediction, where a suite has several."""
-    count = len(rows[0]["holds"])
-    found = []
-    for place in range(count if count > 1 else 0):
-        own = [{**row, "held": row["holds"][place]} for row in rows]
-        share = _share(own, "of the items, the share in which this prediction holds", "prediction", "", "held")
-        found.append(share._replace(group=f"{name} #{place + 1}", mean_of="", statistic=_held(name, place)))
-    return found
-
-
-def _held(name: str, place: int) -> Any:
-    """From rows to the share of a prediction, for comparisons."""
-
-    def share(rows: Sequence[Row]) -> float:
-        held = [row["holds"][place] for row in rows if row["group"] == name]
-        return 100 * sum(held) / len(held) if held else math.nan
-
-    return share
+def _prediction(macro: Metric, suite: str, place: int) -> Metric:
+    """Of one prediction of a suite that has several."""
+    return replace(
+        macro,
+        name="prediction",
+        estimator=Mean(lambda row: row["holds"][place]),
+        meaning="of the items, the share in which this prediction holds",
+        group=f"{suite} #{place + 1}",
+        within=("group", suite),
+    )
 
 
 # ---- files

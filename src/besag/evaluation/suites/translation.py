@@ -11,18 +11,14 @@ How targets are written is said by the options, which are those of `lm.translate
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from besag.arrays import Floats
 from besag.errors import BesagError, quoted, require
-from besag.evaluation.figures import LOWER, OF_BOOTSTRAP, Figure, bootstrap, column, mean
+from besag.evaluation.metrics import LOWER, Mean, Metric, Ratio, SumStatistic
 from besag.evaluation.suite import Answer, Item, Row, Source, Suite, register
 from besag.samplers.kernels.stutter import count
-
-RATIO = "of a ratio of sums over sentences (delta method)"
 
 
 @register
@@ -87,41 +83,26 @@ class Translation(Suite):
             "repeated_words": twice, "words_after_words": pairs, "milliseconds": each,
         }  # fmt: skip
 
-    def figures(self, rows: Sequence[Row]) -> list[Figure]:
+    def metrics(self, rows: Sequence[Row]) -> list[Metric]:
+        latency = "for a source, on this machine"
         return [
-            *(_corpus(rows, name) for name in ("BLEU", "chrF")),
-            _stutter(rows),
-            mean(rows, "passes", "forward passes of the network for a source", "passes", direction=LOWER),
-            mean(rows, "milliseconds", "for a source, on this machine", "latency", direction=LOWER, unit="ms"),
-        ]
+            *(_corpus(name, rows) for name in ("BLEU", "chrF")),
+            Metric("stutter", Ratio("repeated_words", "words_after_words", 1000.0),
+                   "words that repeat the word before, a thousand words that have one", unit="‰", direction=LOWER),
+            Metric("passes", Mean("passes", error="sample", scale=1.0), "forward passes of the network for a source",
+                   unit="", direction=LOWER),
+            Metric("latency", Mean("milliseconds", error="sample", scale=1.0), latency, unit="ms", direction=LOWER),
+        ]  # fmt: skip
 
 
-def _corpus(rows: Sequence[Row], name: Literal["BLEU", "chrF"]) -> Figure:
+def _corpus(name: Literal["BLEU", "chrF"], rows: Sequence[Row]) -> Metric:
     from besag.rescoring.metrics import Translation as Counts
 
     counts = Counts("bleu" if name == "BLEU" else "chrf")
 
-    def statistics(some: Sequence[Row]) -> Floats:
-        return counts.statistics([str(row["reference"]) for row in some], [str(row["text"]) for row in some])
+    def fit(some: Sequence[Row]) -> list[Row]:
+        texts = [[str(row[side]) for row in some] for side in ("reference", "text")]
+        return [{"counts": one} for one in counts.statistics(*texts)]
 
-    each = statistics(rows)  # (n, k)
-    se, low, high = bootstrap(len(rows), lambda drawn: counts.value(each[drawn].sum(0)))
-    return Figure(
-        name, counts.value(each.sum(0)), len(rows), se, f"sacrebleu, {counts.signature}", "", None, unit="",
-        error=OF_BOOTSTRAP, low=low, high=high, statistic=lambda some: counts.value(statistics(some).sum(0)),
-    )  # fmt: skip
-
-
-def _stutter(rows: Sequence[Row]) -> Figure:
-    def rate(some: Sequence[Row]) -> float:
-        pairs = float(column(some, "words_after_words").sum())
-        return 1000 * float(column(some, "repeated_words").sum()) / pairs if pairs else math.nan
-
-    twice, pairs = column(rows, "repeated_words"), column(rows, "words_after_words")
-    value, n = rate(rows), len(rows)
-    spread = float(((twice - value / 1000 * pairs) ** 2).sum())
-    se = 1000 * math.sqrt(n / (n - 1) * spread) / float(pairs.sum()) if n > 1 and pairs.sum() else math.nan
-    return Figure(
-        "stutter", value, n, se, "words that repeat the word before, a thousand words that have one", "", None, LOWER,
-        "‰", RATIO, statistic=rate,
-    )  # fmt: skip
+    fit(rows[:1])  # before which there is no signature
+    return Metric(name, SumStatistic(counts.value, "counts"), f"sacrebleu, {counts.signature}", fit=fit, unit="")

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from besag.errors import BesagError, quoted
 from besag.evaluation.asking import Model
-from besag.evaluation.figures import HIGHER, OF_BOOTSTRAP, Figure, bootstrap, column, groups, over_groups
+from besag.evaluation.metrics import Average, Metric, Statistic, per_group
 from besag.evaluation.ranking import ndcg, top_recall
 from besag.evaluation.suite import Answer, Item, Row, Source, Suite, register
 from besag.files.rows import Row as FileRow
@@ -95,9 +95,8 @@ class DeepMutationalScans(Suite):
         }
         return row if math.isnan(effect.epistasis) else {**row, "epistasis": effect.epistasis}
 
-    def figures(self, rows: Sequence[Row]) -> list[Figure]:
-        assays = groups(rows)
-        return [figure for name in METRICS for figure in _over_assays(name, assays)]
+    def metrics(self, rows: Sequence[Row]) -> list[Metric]:
+        return [metric for name in METRICS for metric in _over_assays(name, rows)]
 
     def _wild_type(self, rows: Sequence[FileRow], mutants: Sequence[str]) -> tuple[str, int]:
         """The wild type of a file, and its offset."""
@@ -127,25 +126,14 @@ METRICS = {
 }
 
 
-def _over_assays(name: str, assays: Mapping[str, Sequence[Row]]) -> list[Figure]:
-    """Of each assay, below the mean of them."""
-    each = [_figure(name, assay, rows) for assay, rows in assays.items()]
-    known = [one for one in each if not math.isnan(one.value)]
-    return [over_groups(known, f"mean over assays: {METRICS[name][1]}", name), *each] if known else each
-
-
-def _figure(name: str, assay: str, rows: Sequence[Row]) -> Figure:
-    how, meaning = METRICS[name]
-    measured, effect = column(rows, "measured"), column(rows, "effect")
-    se, low, high = bootstrap(len(rows), lambda drawn: how(measured[drawn], effect[drawn]))
-
-    def statistic(some: Sequence[Mapping[str, Any]]) -> float:
-        return how(column(some, "measured"), column(some, "effect"))
-
-    return Figure(
-        name, how(measured, effect), len(rows), se, meaning, assay, None, HIGHER, "", OF_BOOTSTRAP, low, high,
-        statistic=statistic,
-    )  # fmt: skip
+def _over_assays(name: str, rows: Sequence[Row]) -> list[Metric]:
+    """Return the mean over assays, then that of each."""
+    function, meaning = METRICS[name]
+    one = Statistic(function, ("measured", "effect"))
+    return [
+        Metric(name, Average(one), f"mean over assays: {meaning}", unit=""),
+        *per_group(rows, "group", Metric(name, one, meaning, unit="")),
+    ]
 
 
 def _by_wild_type(items: Sequence[Item]) -> dict[tuple[str, int], list[Item]]:
