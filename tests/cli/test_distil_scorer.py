@@ -75,10 +75,12 @@ def test_terms_that_are_there_are_not_asked_again(
 
 def test_wrong_input_leaves_nothing_behind(run: Run, teacher: Path, texts: Path, tmp_path: Path) -> None:
     into = tmp_path / "scorer"
-    few = run("distil-scorer", "the cat", "--text", "--teacher", teacher, "-o", into)
-    assert few.exit_code == 2
-    assert "give 20 at least" in few.stderr
-    assert not into.exists()
+    before = sorted(tmp_path.iterdir())
+    for few in (["the cat", "--text"], [texts, "--held-out", 41]):  # 60 texts are there, and 61 are needed
+        rejected = run("distil-scorer", *few, "--teacher", teacher, "-o", into)
+        assert rejected.exit_code == 2
+        assert f"{1 if '--text' in few else 60} distinct texts" in rejected.stderr
+        assert sorted(tmp_path.iterdir()) == before
     taken = run("distil-scorer", texts, "--teacher", teacher, "-o", tmp_path)
     assert taken.exit_code == 2
     assert "--force" in taken.stderr
