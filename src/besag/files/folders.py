@@ -33,7 +33,7 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         try:
             yield draft
             let_others_read(draft)
-            _replace(final, draft, old)
+            _put_in_place(final, draft, old)
             shutil.rmtree(old, ignore_errors=True)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -48,7 +48,7 @@ def _claim(final: Path) -> Claim:
         raise BesagError(str(problem).replace(quoted(str(guard)), quoted(str(final)))) from problem
 
 
-def _replace(final: Path, draft: Path, old: Path) -> None:
+def _put_in_place(final: Path, draft: Path, old: Path) -> None:
     """Put the draft in the place of the folder, which gets the name `old`; if that fails, the folder stays."""
     try:
         if final.exists():

@@ -86,7 +86,10 @@ def tuned(
     scale = search.scale()[list(used)]
     scattered = _combined(units, scale * random.exponential(size=(STARTS, len(units))))
     starts = [zero, *alone, np.mean(alone, 0), *scattered]
-    return min([zero, *(_descend(search, start, units, scale, random) for start in starts)], key=search.loss)
+    best = min([zero, *(_descend(search, start, units, scale, random) for start in starts)], key=search.loss)
+    for unit in units if best.any() else ():
+        best = search.centred(best, unit)
+    return best
 
 
 def _combined(units: Sequence[Floats], points: Floats) -> list[Floats]:
@@ -143,6 +146,13 @@ class _Search:
             if (loss := self.loss(inside)) < lowest:  # differs from the interval's only where rounding decides a winner
                 best, lowest = inside, loss
         return best
+
+    def centred(self, point: Floats, unit: Floats) -> Floats:
+        """Return the point with one weight in the middle of its interval, unless that is worse."""
+        at, rest = float(point @ unit), point * (1 - unit)
+        own = next((one for one in self.intervals(rest, unit) if one.low < at < one.high), None)
+        moved = point if own is None else rest + own.inside * unit
+        return moved if self.loss(moved) <= self.loss(point) else point
 
     def intervals(self, start: Floats, direction: Floats, end: float = np.inf) -> list[Interval]:
         """The loss on λ = start + t·direction for 0 < t < end, with neighbours of one loss as one interval."""
