@@ -147,12 +147,26 @@ def test_of_equals_the_middle_of_the_widest_but_zero_where_nothing_is_gained() -
     same = lines([(0.0, 0.0, 1), (-0.4, 1.0, 1)])
     assert tuned(same, METRICS[0], [0]).tolist() == [0.0]
     last = lines([(0.0, 0.0, 1), (-4.0, 1.0, 0)])
-    assert tuned(last, METRICS[0], [0]).tolist() == [6.0]  # (4, ∞) counts as (4, 8)
+    assert tuned(last, METRICS[0], [0]).tolist() == [10.0]  # 4 tan(3π/8) = 9.66: the scores spread alike at 4
+
+
+@given(SEEDS, st.sampled_from([2.0**-20, 2.0**20]))
+def test_another_unit_of_the_scores_is_another_unit_of_the_weight(seed: int, unit: float) -> None:
+    one = board(seed, METRICS[0])
+    other = Board(one.first, one.added * unit, one.statistics)
+    [first], [second] = tuned(one, METRICS[0], [0]), tuned(other, METRICS[0], [0])
+    assert second * unit == pytest.approx(first, rel=0.5)  # digits are rounded
+    assert loss(other, METRICS[0], [second]) == loss(one, METRICS[0], [first])
 
 
 def test_a_weight_has_few_digits_and_stays_inside() -> None:
-    for low, high, inside in ((0.36, 0.72, 0.5), (0.123, 0.124, 0.1235), (1234.0, 1235.0, 1234.5), (0.0, 1e-9, 5e-10)):
-        assert Interval(low, high, 0.0).inside == inside
+    for low, high, inside in (
+        (0.36, 0.72, 0.5), (0.123, 0.124, 0.1235), (1234.0, 1235.0, 1234.5), (0.0, 1e-9, 5e-10), (0.0, np.inf, 1.0),
+        (3e20, np.inf, 6e20),
+    ):  # fmt: skip
+        found = Interval(low, high, 0.0).inside
+        assert low < found < high
+        assert found == inside
 
 
 def test_probability_zero_never_wins_by_a_positive_weight() -> None:

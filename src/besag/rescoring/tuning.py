@@ -21,8 +21,9 @@ guaranteed. All random numbers come from `seed`.
 
 Conventions:
 - λ = 0 is preferred among equals, so a weight of 0 means that no weight helped.
-- Otherwise the weight lies near the middle of the widest best interval, rounded to the fewest digits that stay inside.
-  The last interval (t, ∞) counts as (t, 2t).
+- Otherwise the weight lies in the middle of the widest best interval, rounded to the fewest digits that stay inside.
+  Width and middle are those of the angle arctan(t / s), where s is the weight at which the language model's scores
+  spread over a list as those of the first pass do. So the unit of a score makes no difference, and (t, ∞) has a middle.
 - 0 · (−∞) = 0: a model with weight 0 has no influence. With any λ_k > 0, a hypothesis with s_k = −∞ scores −∞ and loses
   to every finite one. So λ = 0 may differ from the limit λ → 0, and end points with a weight of 0 are evaluated apart.
 """
@@ -31,6 +32,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -54,15 +56,19 @@ class Interval(NamedTuple):
     low: float
     high: float
     loss: float
+    scale: float = 1.0  # the t of the angle π/4
 
     @property
     def width(self) -> float:
-        return self.high - self.low
+        """Its angle, at most π/2."""
+        return math.atan2(self.scale, self.low) - math.atan2(self.scale, self.high)
 
     @property
     def inside(self) -> float:
         """The number of fewest digits inside that rounds the middle."""
-        middle = self.low + self.width / 2
+        middle = self.scale / math.tan((math.atan2(self.scale, self.low) + math.atan2(self.scale, self.high)) / 2)
+        if not self.low < middle < self.high:  # too narrow for an angle
+            middle = self.low + (self.high - self.low) / 2
         for digits in range(1, DIGITS + 1):
             short = float(f"{middle:.{digits}g}")
             if self.low < short < self.high:
@@ -83,7 +89,7 @@ def tuned(
     if len(units) == 1:
         return alone[0]
     random = np.random.default_rng(seed)
-    scale = search.scale()[list(used)]
+    scale = search.scale[list(used)]
     scattered = _combined(units, scale * random.exponential(size=(STARTS, len(units))))
     starts = [zero, *alone, np.mean(alone, 0), *scattered]
     best = min([zero, *(_descend(search, start, units, scale, random) for start in starts)], key=search.loss)
@@ -122,6 +128,7 @@ class _Search:
     def loss(self, weights: Floats) -> float:
         return self.metric.loss(self.board.sums(self.board.choose(weights)))
 
+    @cached_property
     def scale(self) -> Floats:
         """(K,) the weight at which a model's scores spread over a list as those of the first pass do, on average."""
         there = np.isfinite(self.board.first)
@@ -159,10 +166,12 @@ class _Search:
         edges, sums = self.sweep(start, direction, end)
         losses = self.metric.losses(sums)
         first = np.flatnonzero(np.concatenate([[True], losses[1:] != losses[:-1]]))
-        lows, found = edges[first], losses[first]
-        last = end if np.isfinite(end) else 2 * lows[-1] if lows[-1] else 2.0
-        highs = np.append(lows[1:], last)
-        return [Interval(*one) for one in zip(lows.tolist(), highs.tolist(), found.tolist(), strict=True)]
+        lows, highs = edges[first], np.append(edges[first][1:], end)
+        scale = float(1 / np.linalg.norm(direction / self.scale))
+        return [
+            Interval(low, high, loss, scale)
+            for low, high, loss in zip(lows.tolist(), highs.tolist(), losses[first].tolist(), strict=True)
+        ]
 
     def sweep(self, start: Floats, direction: Floats, end: float = np.inf) -> tuple[Floats, Floats]:
         """(B,) where each interval begins, ascending from 0, and (B, k) the summed statistics in it."""
