@@ -60,6 +60,8 @@ def test_terms_that_are_there_are_not_asked_again(
     options = ["distil-scorer", texts, "--teacher", teacher, "-o", into, "--held-out", 20]
     assert run(*options).exit_code == 0
     file, weights = tmp_path / "scorer.terms.jsonl", load_file(into / FILE)
+    assert run(*options, "--force").exit_code == 0  # learns from the file
+    assert load_file(into / FILE)["weight"].tobytes() == weights["weight"].tobytes()
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])  # killed, in the middle of a line
     again = run(*options, "--force")
