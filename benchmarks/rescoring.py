@@ -51,7 +51,7 @@ def main() -> None:
         if chosen.longest:
             lists = [one for one in lists if len(one.hypotheses[0].text.split()) <= chosen.longest]
         if chosen.only_kept:
-            lists = kept(lists, lm.name, chosen.methods, chosen.scores)
+            lists = kept(lists, lm, chosen.methods, chosen.scores)
         if chosen.only_score:
             keep(lm, lists, chosen.methods, chosen.scores)
             continue
@@ -82,14 +82,14 @@ def keep(lm: Any, lists: Sequence[Any], methods: Sequence[str], path: str) -> No
     ledger.scores([ledger.Scorer(name, lm.engine, method(name)) for name in methods], texts, path, print)
 
 
-def kept(lists: Sequence[Any], model: str, methods: Sequence[str], path: str) -> list[Any]:
+def kept(lists: Sequence[Any], lm: Any, methods: Sequence[str], path: str) -> list[Any]:
     """The lists of which every hypothesis has a score of every method."""
-    from besag.rescoring.ledger import read
+    from besag.rescoring import ledger
     from besag.rescoring.texts import prepared
     from besag.scores import method
 
-    known = read(path)[0]
-    tables = [known.get((model, repr(method(name))), {}) for name in methods]
+    known = ledger.read(path)[0]
+    tables = [known.get(ledger.Scorer(name, lm.engine, method(name)).key, {}) for name in methods]
     return [
         one for one in lists
         if all(prepared(each.text, "sentence", True) in table for each in one.hypotheses for table in tables)

@@ -6,28 +6,38 @@
 
 A teacher on its own training pairs gives back what it has memorised; cross-fitted, no target was seen by whoever writes
 it. A source that the teacher cannot translate keeps its own target, and that is counted. Every stage leaves a file or
-folder, and is skipped where that is there: a run that was stopped goes on. Knows recipes and the verb `translate`.
+folder, and is skipped where that is there: a run that was stopped is resumed by the same call.
+
+    settings.json, recipe.toml   what the folder was begun with; a call with another recipe or setting is rejected
+    teacher-k/                   the training run of a teacher
+    part-k.json                  its targets so far, and the batches they were written in, so that a resumed part has
+                                 the same bytes; one process works on a part at a time
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from besag.checks import checked, number, whole_number
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
+from besag.files.claim import Claim
 from besag.files.progress import differences
 from besag.files.whole import write_whole
 from besag.load_model import load
 from besag.train_model import train
+from besag.training import recipe as recipes
 from besag.training.data.parallel import Pair, fingerprint, pairs
 from besag.training.recipe import Changes, Recipe, recipe_of
-from besag.training.run.claim import begun
+from besag.training.run.claim import RECIPE, begun
 
 BLOCK = 4096  # sources between two writings
 FILES = ("train.source", "train.target")
+# keys that change neither a teacher nor its targets; steps may change in a run that is resumed, but not here
+FREE = {key for key in recipes.MAY_CHANGE if key.startswith(("run.", "data."))} - {"run.weights"}
 
 
 class Distilled(NamedTuple):
@@ -92,24 +102,37 @@ def distil_translations(
     if wanted.data.source_field is None and not wanted.data.source:
         raise BesagError("the recipe names no parallel text (data.source and data.target, or data.source_field)")
     folder.mkdir(parents=True, exist_ok=True)
-    _same(folder, {"data": fingerprint(wanted.data), "parts": parts, "beam": beam, "alpha": alpha})
+    _same(folder, wanted, {"data": fingerprint(wanted.data), "parts": parts, "beam": beam, "alpha": alpha})
     found = list(pairs(wanted.data))
     if len(found) < 2 * parts:
         raise BesagError(f"{len(found)} pairs cannot be dealt into {parts} parts of two at least")
     for own in range(parts) if part is None else (part,):
-        teacher = _teacher(folder, wanted, found, own, parts, quiet)
-        _translate(_file(folder, own), teacher, found[own::parts], beam, alpha, device, quiet)
+        with Claim(_file(folder, own), "work on another part"):
+            teacher = _teacher(folder, wanted, found, own, parts, quiet)
+            _translate(_file(folder, own), teacher, found[own::parts], beam, alpha, device, quiet)
     return _written(folder, found, parts)
 
 
-def _same(folder: Path, settings: dict[str, Any]) -> None:
-    """What was begun with other settings is not gone on with."""
-    note, now = folder / "settings.json", json.loads(json.dumps(settings))
-    if note.exists():
-        differ = differences(json.loads(note.read_text()), now)
-        if differ:
-            raise BesagError(f"{str(folder)!r} was begun otherwise: {'; '.join(differ)}. Take another folder")
-    write_whole(note, json.dumps(now, indent=1) + "\n")
+def _same(folder: Path, recipe: Recipe, settings: dict[str, Any]) -> None:
+    """Reject a folder that was begun with other settings or another recipe: its teachers and targets are of those."""
+    note, written, now = folder / "settings.json", folder / RECIPE, json.loads(json.dumps(settings))
+    if not note.exists():
+        write_whole(written, recipes.to_toml(recipe, beside=folder))
+        write_whole(note, json.dumps(now, indent=1) + "\n")
+        return
+    differ = differences(json.loads(note.read_text()), now)
+    if written.exists():
+        changed = recipes.differences(recipes.read(written), recipe, by=_name)
+        differ += [str(one) for one in changed if one.key not in FREE and not one.key.startswith(recipes.MAY_CHANGE_IN)]
+    else:
+        differ.append(f"there is no {RECIPE} that says which recipe its teachers are of")
+    if differ:
+        raise BesagError(f"{str(folder)!r} was begun otherwise: {'; '.join(differ)}. Take another folder")
+
+
+def _name(path: str) -> str:
+    """Files may lie in another folder, as they do on another machine."""
+    return os.path.basename(os.path.normpath(path))
 
 
 def _teacher(folder: Path, recipe: Recipe, found: list[Pair], part: int, parts: int, quiet: bool) -> Path:
@@ -134,28 +157,39 @@ def _translate(
     file: Path, teacher: Path, own: list[Pair], beam: int, alpha: float, device: str | None, quiet: bool
 ) -> None:
     """The teacher's targets of a part; None where it has none. Those of an earlier call stay."""
-    done = _read(file)
+    done, batches = _read(file)
     if len(done) < len(own):
         lm = load(teacher, device=device, progress=False if quiet else None)
+        lm.engine.repeat(batches)
         for start in range(len(done), len(own), BLOCK):
             sources = [pair.source.text for pair in own[start : start + BLOCK]]
             found = lm.translate(sources, beam=beam, alpha=alpha)
             done += [row.text if row.status == "ok" and row.text.strip() else None for row in found]
-            write_whole(file, json.dumps(done, ensure_ascii=False) + "\n")
+            write_whole(file, json.dumps({"batches": lm.engine.found, "targets": done}, ensure_ascii=False) + "\n")
 
 
 def _file(folder: Path, part: int) -> Path:
     return folder / f"part-{part}.json"
 
 
-def _read(file: Path) -> list[str | None]:
-    return list(json.loads(file.read_text())) if file.exists() else []
+def _read(file: Path) -> tuple[list[str | None], list[int] | None]:
+    """The targets of a part so far, and the batches that they were written in."""
+    if not file.exists():
+        return [], None
+    try:
+        said = json.loads(file.read_text(encoding="utf-8"))
+        return list(said["targets"]), list(said["batches"])
+    except (ValueError, TypeError, KeyError) as problem:
+        raise BesagError(
+            f"{quoted(str(file))} holds no targets that this version of besag has written: remove it, and its sources "
+            "are translated again"
+        ) from problem
 
 
 def _written(folder: Path, found: list[Pair], parts: int) -> Distilled | None:
     written: list[str | None] = [None] * len(found)
     for part in range(parts):
-        own = _read(_file(folder, part))
+        own, _ = _read(_file(folder, part))
         if len(own) < len(found[part::parts]):
             return None
         written[part::parts] = own

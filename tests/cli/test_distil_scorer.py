@@ -60,6 +60,8 @@ def test_terms_that_are_there_are_not_asked_again(
     options = ["distil-scorer", texts, "--teacher", teacher, "-o", into, "--held-out", 20]
     assert run(*options).exit_code == 0
     file, weights = tmp_path / "scorer.terms.jsonl", load_file(into / FILE)
+    assert run(*options, "--force").exit_code == 0  # learns from the file
+    assert load_file(into / FILE)["weight"].tobytes() == weights["weight"].tobytes()
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])  # killed, in the middle of a line
     again = run(*options, "--force")
@@ -75,10 +77,12 @@ def test_terms_that_are_there_are_not_asked_again(
 
 def test_wrong_input_leaves_nothing_behind(run: Run, teacher: Path, texts: Path, tmp_path: Path) -> None:
     into = tmp_path / "scorer"
-    few = run("distil-scorer", "the cat", "--text", "--teacher", teacher, "-o", into)
-    assert few.exit_code == 2
-    assert "give 20 at least" in few.stderr
-    assert not into.exists()
+    before = sorted(tmp_path.iterdir())
+    for few in (["the cat", "--text"], [texts, "--held-out", 41]):  # 60 texts are there, and 61 are needed
+        rejected = run("distil-scorer", *few, "--teacher", teacher, "-o", into)
+        assert rejected.exit_code == 2
+        assert f"{1 if '--text' in few else 60} distinct texts" in rejected.stderr
+        assert sorted(tmp_path.iterdir()) == before
     taken = run("distil-scorer", texts, "--teacher", teacher, "-o", tmp_path)
     assert taken.exit_code == 2
     assert "--force" in taken.stderr

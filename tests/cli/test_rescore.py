@@ -55,7 +55,7 @@ def test_the_table_is_what_python_finds(run: Run, nbest: Path, tmp_path: Path) -
     ranked, format = read_nbest(out)
     assert format == "jsonl"
     assert [one.hypotheses[0].text for one in ranked] == [one.hypotheses[0].text for one in expected.reranked()]
-    assert len(kept.read_text().splitlines()) == 9
+    assert len(kept.read_text().splitlines()) == 1 + 9
     assert "WER in per cent of 4 utterances" in result.stderr
     refused = run("rescore", nbest, "--weight", 0.3, "-o", out)
     assert refused.exit_code == 2
@@ -73,6 +73,27 @@ def test_folds_several_methods_and_other_rows(run: Run, nbest: Path, tmp_path: P
     each = table(run(*common, "--dev", nbest, "--per", "utterance").stdout)
     assert [row["utt"] for row in each] == list(LISTS)
     assert each[0]["first pass"] == "THE CATS SLEEPS"
+
+
+def test_a_number_of_folds(run: Run, nbest: Path, tmp_path: Path) -> None:
+    common = ("rescore", nbest, "--casing", "sentence", "--full-stop", "--scores", tmp_path / "kept")
+    result = run(*common, "--folds", 3, "--per", "utterance")
+    assert result.exit_code == 0, result.stderr
+    assert [row["fold"] for row in table(result.stdout)] == ["0", "1", "2", "0"]
+    assert "the other 2 folds" in result.stderr
+    for wrong in ("1", "0", "5", "-2", "speakers", "2.5", "9" * 30):
+        refused = run(*common, "--folds", wrong)
+        assert refused.exit_code == 2, refused.stdout
+        assert wrong in refused.stderr
+
+
+def test_a_file_of_the_user_is_not_written_over(run: Run, nbest: Path, tmp_path: Path) -> None:
+    for content in ('{"learning_rate": 0.1}', "my notes"):
+        kept = put(tmp_path / "mine.json", content)  # without a line end, as json.dump writes
+        refused = run("rescore", nbest, "--weight", 0.3, "--scores", kept)
+        assert refused.exit_code == 2
+        assert "mine.json" in refused.stderr
+        assert kept.read_text() == content
 
 
 def test_folders_go_in_and_out(run: Run, tmp_path: Path) -> None:
@@ -140,11 +161,11 @@ def test_a_killed_run_goes_on_by_the_same_command(tmp_path: Path) -> None:
     process.wait()
     before = kept.read_bytes()
     there = before[: before.rfind(b"\n") + 1]
-    assert not (tmp_path / "out.jsonl").exists() or there.count(b"\n") == 800
+    assert not (tmp_path / "out.jsonl").exists() or there.count(b"\n") == 801
     again = subprocess.run([*command, "--force"], capture_output=True, text=True, timeout=100, check=False)
     assert again.returncode == 0, again.stderr
-    left = 800 - there.count(b"\n")
+    left = 801 - there.count(b"\n")  # the first line is the head
     assert f"{left} of 800 texts are still to be scored" in again.stderr
     assert kept.read_bytes().startswith(there)
-    assert kept.read_bytes().count(b"\n") == 800
+    assert kept.read_bytes().count(b"\n") == 801
     assert len(read_nbest(tmp_path / "out.jsonl")[0]) == 400

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,17 @@ def test_a_folder_holds_items_figures_and_a_page(run: Run, pairs: Path) -> None:
     assert "exists already" in again.stderr
     assert "is finished" in run(*command, "--resume").stderr
     assert run(*command, "--force").exit_code == 0
+
+
+def test_a_text_that_reads_like_a_number_is_saved_as_a_text(run: Run, pairs: Path) -> None:
+    from besag.evaluation import saved
+
+    Path("pairs.tsv").write_text("good\tbad\nInfinity\t-Infinity\n", encoding="utf-8")
+    assert run("eval", "minimal_pairs", "--data", "pairs.tsv", "--method", "unmasked", "-o", "out").exit_code == 0
+    [found] = saved.read("out")
+    [row] = found.parts[0].rows
+    assert [value for value in row.values() if value in ("Infinity", "-Infinity")] == ["Infinity", "-Infinity"]
+    assert not [name for name, value in row.items() if isinstance(value, float) and math.isinf(value)]
 
 
 def test_a_run_goes_on_only_with_the_same_settings(run: Run, pairs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ def written(folder: Path, method: str = "pll", name: str = "results") -> tuple[P
     found = besag.evaluate(besag.load(Arbitrary(3)), "minimal_pairs", data=folder / "p.tsv", method=method)
     place = folder / name
     place.mkdir()
-    write_rows(place / saved.ITEMS, [saved.plain(row) for row in found.table("item")])
+    write_rows(place / saved.ITEMS, [saved.written(row) for row in found.table("item")])
     saved.write(place, [found], {"besag": "0", "limit": None})
     return place, found
 
@@ -57,6 +57,17 @@ def test_rows_of_another_format_are_not_read(tmp_path: Path, old: dict[str, int]
     (place / saved.RUN).write_text(json.dumps({**note, **old}))
     with pytest.raises(BesagError, match="has rows of format 1"):
         saved.read(place)
+
+
+def test_a_text_that_reads_like_a_number_stays_a_text(tmp_path: Path) -> None:
+    texts = ["Infinity", "-Infinity", "\\Infinity", "\\\\-Infinity", "NaN", "to Infinity", "infinity", "\\", "1"]
+    row = {"a": texts, "b": "Infinity", "c": {"d": ("-Infinity", -math.inf)}, "e": math.inf, "f": math.nan}
+    write_rows(tmp_path / "rows.jsonl", [saved.written(row)])
+    [line] = (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()
+    for back in (saved.revived(json.loads(line)), saved.plain(row)):
+        assert (back["a"], back["b"]) == (texts, "Infinity")
+        assert (back["c"], back["e"]) == ({"d": ["-Infinity", -math.inf]}, math.inf)
+        assert math.isnan(back["f"])
 
 
 def test_what_is_no_folder_of_results_is_refused(tmp_path: Path) -> None:

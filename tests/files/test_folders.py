@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +95,69 @@ def test_killed_before_any_renaming_a_finished_folder_stays(
     assert there == (number != 3)
     written(folder, "newest")
     assert (folder / "content").read_text() == "newest"
+    assert names(tmp_path) == ["model"]
+
+
+def test_a_draft_that_was_finished_when_its_process_was_killed_is_not_lost(tmp_path: Path) -> None:
+    """Killed between the two renames: the old folder is aside, and the draft not yet in its place."""
+    for left, content in ((".model.unfinished", "new"), (".model.old", "old")):
+        (tmp_path / left).mkdir()
+        (tmp_path / left / content).touch()
+
+    def fill() -> None:
+        with whole_folder(tmp_path / "model"):
+            assert names(tmp_path / "model") == ["new"]
+            raise OSError(28, "full")
+
+    with pytest.raises(OSError, match="full"):
+        fill()
+    assert names(tmp_path) == ["model"]
+    assert names(tmp_path / "model") == ["new"]
+
+
+@pytest.mark.parametrize("trip", [KeyboardInterrupt, OSError])
+def test_what_comes_between_the_two_renames_leaves_the_old_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trip: type[BaseException]
+) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "old").touch()
+    rename = Path.rename
+
+    def fails(self: Path, target: Path) -> Path:
+        if self.name.endswith(".unfinished"):
+            raise trip
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(trip), whole_folder(tmp_path / "model") as draft:
+        (draft / "new").touch()
+    assert names(tmp_path) == ["model"]
+    assert names(tmp_path / "model") == ["old"]
+
+
+FILL = """
+import sys
+from besag.errors import BesagError
+from besag.files.folders import whole_folder
+try:
+    with whole_folder(sys.argv[1]):
+        print("filled")
+except BesagError as problem:
+    print(problem)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="flock")
+def test_a_second_process_leaves_the_draft_of_the_first_alone(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FILL, str(tmp_path / "model")]
+    with whole_folder(tmp_path / "model") as draft:
+        (draft / "mine").touch()
+        said = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout
+        assert names(draft) == ["mine"]
+    assert repr(str(tmp_path / "model")) in said
+    assert "another process" in said
+    assert names(tmp_path / "model") == ["mine"]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout == "filled\n"
     assert names(tmp_path) == ["model"]
 
 

@@ -35,6 +35,15 @@ def test_a_list_with_a_gap_is_left_alone() -> None:
     assert board.choose([9.0, 1.0]).tolist() == [1]  # the other model still counts
 
 
+def test_probability_zero_times_no_weight_is_nothing() -> None:
+    board = Board(np.array([[-1.0, -2.0]]), np.array([[[-np.inf, -9.0]], [[-1.0, -np.inf]]]), None)
+    assert board.combined([0.0, 0.0]).tolist() == [[-1, -2]]
+    assert board.combined([0.5, 0.0]).tolist() == [[-np.inf, -6.5]]
+    assert board.choose([1e-9, 0.0]).tolist() == [1]
+    assert board.choose([0.0, 1.0]).tolist() == [0]
+    assert board.choose([1.0, 1.0]).tolist() == [0]  # none is possible: the earlier
+
+
 @given(st.integers(0, 2**32 - 1))
 def test_any_weights_beside_a_loop(seed) -> None:
     draw = np.random.default_rng(seed)
@@ -51,4 +60,4 @@ def test_the_oracle() -> None:
     board = Board(np.array([[-1.0, -2.0], [-1.0, -np.inf]]), np.zeros((1, 2, 2)), statistics)
     assert board.oracle(metric_named("wer")).tolist() == [1, 0]  # what is not there has no errors, and is not taken
     assert board.sums(board.choose([0.0])).tolist() == [3, 9]
-    assert board.sums(board.choose([0.0]), np.array([True, False])).tolist() == [2, 5]
+    assert board.of_rows(np.array([True, False])).sums(np.array([0])).tolist() == [2, 5]

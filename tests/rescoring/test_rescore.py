@@ -89,6 +89,52 @@ def test_each_fold_has_the_weight_of_the_other(lm) -> None:
     assert grouped.systems[0].weights.tolist() == system.weights.tolist()
 
 
+def test_folds_of_utterances_by_a_number(lm) -> None:
+    found = rescore(lm, LISTS, methods="chain", folds=4)
+    assert found.fold.tolist() == [0, 2, 1, 3]  # by their ids: x-1, x-2, y-1, y-2
+    for fold, weights in enumerate(found.systems[0].weights):
+        others = [one for one, own in zip(LISTS, found.fold, strict=True) if own != fold]
+        assert weights.tolist() == rescore(lm, others, methods="chain", tune=True).systems[0].weights[0].tolist()
+    assert any("the other 3 folds" in fact for fact in found.facts)
+    for wrong in (1, 0, -1, 5, True):
+        with pytest.raises(BesagError, match="folds"):
+            rescore(lm, LISTS, methods="chain", folds=wrong)
+
+
+def test_that_no_weight_helped_is_reported(lm) -> None:
+    worse = [LISTS[1], LISTS[3]]  # every turn is wrong
+    [fact] = [one for one in rescore(lm, worse, methods="chain", tune=True).facts if "no weight helped" in one]
+    assert "chain" in fact
+    by_fold = rescore(lm, LISTS, methods="chain", folds="speaker").facts
+    assert any("no weight helped chain in fold 0:" in fact for fact in by_fold)
+    for found in (rescore(lm, LISTS, methods="chain", tune=True), rescore(lm, worse, methods="chain", weight=0.0)):
+        assert not any("no weight helped" in fact for fact in found.facts)
+
+
+def test_an_optimum_beyond_two_is_found_and_in_the_curve(lm) -> None:
+    lists = [utterance("x", "a a", a_b=-1.0, a_a=-6.0), utterance("y", "b a", b_a=-1.0, b_b=-5.0)]  # 3.6 … 9.9
+    found = rescore(lm, lists, methods="chain", tune=True, metric="cer")
+    [[weight]] = found.systems[0].weights
+    assert 5 / math.log(4) < weight < 4 / math.log(1.5)
+    assert found.systems[0].value == 0.0
+    curve = found.table("weight")
+    assert min(row["chain"] for row in curve) == 0.0
+    assert max(row["weight"] for row in curve) > weight
+
+
+def test_probability_zero_is_the_same_from_the_file(tmp_path) -> None:
+    zero = besag.load(besag.Table([[0.4, 0.0], [0.2, 0.4]], symbols=["a", "b"]))
+    lists = [utterance("x", "a a", a_b=-1.0, a_a=-1.5), utterance("y", "a b", a_b=-1.0, b_b=-1.1)]
+    for _ in range(2):
+        found = rescore(zero, lists, methods="chain", weight=0.5, scores=tmp_path / "kept")
+        assert found.board.added[0, :, 0].tolist() == [-math.inf, -math.inf]
+        assert found.systems[0].chosen.tolist() == [1, 1]
+        assert found.status == "ok"
+        assert found.unscored == {"chain": 0}
+        none = rescore(zero, lists, methods="chain", weight=0.0, scores=tmp_path / "kept")
+        assert none.systems[0].chosen.tolist() == [0, 0]
+
+
 def test_several_methods_alone_and_together(lm) -> None:
     found = rescore([lm], LISTS, methods=["chain", "pll"], tune=True, combine=True)
     assert [one.name for one in found.systems] == ["chain", "pll", "combined"]
@@ -134,7 +180,7 @@ def test_translations_are_judged_by_counts(lm) -> None:
 def test_scores_are_asked_for_once(lm, tmp_path, monkeypatch) -> None:
     kept = tmp_path / "scores.jsonl"
     first = rescore(lm, LISTS, methods="chain", weight=0.4, scores=kept)
-    assert len(kept.read_text().splitlines()) == 4  # distinct texts
+    assert len(kept.read_text().splitlines()) == 1 + 4  # the head, and distinct texts
     monkeypatch.setattr("besag.rescoring.ledger.Scoring", None)
     again = rescore(lm, LISTS, methods="chain", tune=True, scores=kept)
     assert again.board.added.tolist() == first.board.added.tolist()
@@ -224,7 +270,7 @@ def test_each_list_is_scored_given_its_source(lm, tmp_path) -> None:
         assert given == pytest.approx(np.log([[0.1, 0.4], [0.4, 0.1]]))
         assert plain == pytest.approx(np.log([[0.1, 0.4], [0.1, 0.4]]))
         assert [system.chosen.tolist() for system in found.systems] == [[1, 0], [1, 1]]
-    assert len(kept.read_text().splitlines()) == 4 + 2  # a model without a source scores a text once
+    assert len(kept.read_text().splitlines()) == 1 + 4 + 2  # a model without a source scores a text once
 
 
 def test_sources_come_from_a_file_and_their_lack_is_told(tmp_path) -> None:

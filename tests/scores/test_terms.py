@@ -62,6 +62,49 @@ def test_another_teacher_is_refused_unless_forced(tmp_path, scores):
 def test_a_file_that_is_something_else_is_left_alone(tmp_path):
     path = tmp_path / "notes.jsonl"
     path.write_text("dear diary\n", encoding="utf-8")
-    with pytest.raises(BesagError, match="no terms"):
-        Kept(str(path), {"teacher": "a"}, force=True)
-    assert path.read_text(encoding="utf-8") == "dear diary\n"
+    for content in (b"dear diary\n", b"dear diary", b'{"a": 1}', b'{"kind": "besag terms"}', b"{", b"\n", b"\xff\n"):
+        path.write_bytes(content)  # with a line end, and without one, as json.dump writes
+        for force in (False, True):
+            with pytest.raises(BesagError, match=r"notes\.jsonl"):
+                Kept(str(path), {"teacher": "a"}, force=force)
+            assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("bad", ['{"text": "the cat"}', "", "not json", '{"text": "the cat", "terms": [null]}'])
+def test_a_line_that_cannot_be_read_is_named_and_what_comes_after_it_stays(tmp_path, scores, bad):
+    path = tmp_path / "terms.jsonl"
+    filled(path, scores)
+    rows = path.read_text(encoding="utf-8").splitlines()
+    rows[2] = bad
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    before = path.read_bytes()
+    for force in (False, True):
+        with pytest.raises(BesagError, match=r"terms\.jsonl, line 3"):
+            Kept(str(path), {"teacher": "a"}, force=force)
+        assert path.read_bytes() == before
+    path.write_text("\n".join([*rows[:2], *rows[3:]]) + "\n", encoding="utf-8")
+    kept = Kept(str(path), {"teacher": "a"})
+    assert list(kept.missing(TEXTS)) == ["the cat sleeps"]
+    kept.close()
+
+
+def test_terms_come_back_to_the_last_bit(tmp_path, scores):
+    path = tmp_path / "terms.jsonl"
+    before = filled(path, scores).of(TEXTS)
+    kept = Kept(str(path), {"teacher": "a"})
+    again = kept.of(TEXTS)
+    kept.close()
+    assert list(again) == list(before)
+    for text, terms in before.items():
+        assert again[text].dtype == terms.dtype == np.float64
+        assert again[text].tobytes() == terms.tobytes()
+
+
+def test_nothing_is_written_before_the_first_text(tmp_path, scores):
+    path = tmp_path / "terms.jsonl"
+    Kept(str(path), {"teacher": "a"}).close()
+    assert list(tmp_path.iterdir()) == []
+    filled(path, scores)
+    whole = path.read_bytes()
+    Kept(str(path), {"teacher": "b"}, force=True).close()
+    assert path.read_bytes() == whole  # nothing was scored in its place

@@ -93,6 +93,7 @@ def distil_scorer(
     if getattr(lm.conditionals, "folder", None) is None:
         raise BesagError(f"{quoted(lm.name)} lies in no folder that could be copied")
     texts = list(dict.fromkeys(_texts(sources, rows, sentences, longest)))
+    _enough(len(texts), held_out)
     kept = _kept(lm, f"{os.path.normpath(output)}.terms.jsonl", force)
     at_end(kept.close)
     if not _ask_teacher(lm, kept, texts):
@@ -124,6 +125,17 @@ def _free(output: str, force: bool) -> Path:
     if folder.is_dir() and any(folder.iterdir()) and not force:
         raise BesagError(f"{quoted(output)} exists already: choose another --output, or say --force to write over it")
     return folder
+
+
+def _enough(texts: int, held_out: int) -> None:
+    """Reject too few texts before the teacher scores any and a file is written."""
+    from besag.scores.distilling import FEWEST
+
+    if texts < FEWEST + held_out:
+        raise BesagError(
+            f"there are {texts:,} distinct texts, and --held-out {held_out} of them are for judging: give at least "
+            f"{FEWEST + held_out:,}, and better some thousands, or hold out fewer"
+        )
 
 
 def _texts(sources: list[Input], rows: RowsOptions, cut: bool, longest: int) -> Iterator[str]:

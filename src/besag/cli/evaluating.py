@@ -125,9 +125,11 @@ class Evaluating:
         return list({id(task.lm.engine): task.lm.engine for task in self.work}.values())
 
     def _keep(self, own: Sequence[Mapping[str, Any]], task: Task) -> None:
+        from besag.evaluation.saved import written
+
         if self.kept is None:
             return
-        self.kept.write(own[-1], {})
+        self.kept.write(written(own[-1]), {})
         if len(own) % self.block == 0 or len(own) == len(task.items):
             self.kept.end_block({"rows": self.done, "batches": [engine.found for engine in self._engines]})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -14,7 +15,7 @@ from besag.cli.config import Config
 from besag.cli.exits import INTERRUPTED, UNSCORED, CtrlC, guarded, say
 from besag.cli.groups import ModelsOptions, PlotOptions, RunOptions, grouped
 from besag.cli.settings import MethodsOptions
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.files.writing import check_output, choose_format, claimed, write_rows, writer
 from besag.results.tables import shown
 
@@ -27,7 +28,10 @@ _NBEST = "A file or folder of hypotheses with scores: mlm-scoring, ESPnet, Kaldi
 _FORMAT = "Of NBEST; if not given, by what is in it."
 _REF = "References, where NBEST has none: `id words…` a line, mlm-scoring's JSON; a line for each list (Moses)."
 _DEV = "Tune λ on these hypotheses, in the same format, and freeze it."
-_FOLDS = "Two folds by what stands before the first - or _ of an id; λ of each is tuned on the other."
+_FOLDS = (
+    "speaker: two folds by what stands before the first - or _ of an id; K: K folds of utterances. λ of each fold is "
+    "tuned on all others."
+)
 _TUNE = "Tune λ on NBEST itself: to find a weight, not to judge by."
 _SOURCES = "What was translated, in the format of --ref: for a model that is given it."
 _WEIGHT = "λ of every method, or (repeated) of each in turn: frozen."
@@ -70,7 +74,7 @@ class WeightOptions:
     """Where λ comes from, and what it multiplies."""
 
     weight: Annotated[list[float] | None, o.of_method("--weight", help=_WEIGHT, show_default=False)] = None
-    folds: Annotated[Literal["speaker"] | None, o.of_method("--folds", help=_FOLDS, show_default=False)] = None
+    folds: Annotated[str | None, o.of_method("--folds", metavar="speaker|K", help=_FOLDS, show_default=False)] = None
     tune: Annotated[bool, o.of_method("--tune", help=_TUNE)] = False
     combine: Annotated[bool, o.of_method("--combine", help="Also all methods together, a weight each.")] = False
     length: Annotated[Literal["none", "length", "gnmt"], o.of_method("--length", help=_LENGTH)] = "none"
@@ -78,6 +82,15 @@ class WeightOptions:
     metric: Annotated[
         Literal["wer", "cer", "bleu", "chrf", "ter"], o.of_method("--metric", help="Tuned and judged by.")
     ] = "wer"
+
+    def chosen_folds(self) -> Literal["speaker"] | int | None:
+        if self.folds is None:
+            return None
+        if self.folds == "speaker":
+            return "speaker"
+        if not re.fullmatch(r"[0-9]{1,9}", self.folds):
+            raise BesagError(f"--folds {quoted(self.folds)}: give speaker, or a number of folds, at least 2")
+        return int(self.folds)
 
 
 @dataclass(frozen=True)
@@ -142,7 +155,8 @@ def rescore(
     dev = None if lists.dev is None else lists.read(lists.dev, lists.dev_ref, lists.dev_sources)
     weight = None if weights.weight is None else weights.weight if len(weights.weight) > 1 else weights.weight[0]
     out.check(nbest, shape in FOLDERS, len(model.named) * len(methods) + weights.combine)
-    refuse(weight, dev, weights.folds, weights.tune, len(model.named) * len(methods))
+    folds = weights.chosen_folds()
+    refuse(weight, dev, folds, weights.tune, len(model.named) * len(methods))
     scorers = _scorers(model, methods, run.progress)
     reading = Reading(
         lists.casing, lists.full_stop, weights.length, weights.alpha, lists.missing_scores, out.scores,
@@ -151,7 +165,7 @@ def rescore(
     with CtrlC().watched():
         try:
             result = rescored(
-                scorers, reading, found, weights.metric, weight, dev, weights.folds, weights.tune, weights.combine,
+                scorers, reading, found, weights.metric, weight, dev, folds, weights.tune, weights.combine,
                 seed=scored.seed or 0,
             )  # fmt: skip
         except KeyboardInterrupt:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,20 +36,38 @@ ITEMS, FIGURES, RUN, REPORT = "items.jsonl", "figures.tsv", "run.json", "report.
 KIND = "besag evaluation"
 FORMAT = 2  # of rows: another one is not read
 NAMED = ("suite", "model", "method")  # what says which part a row belongs to
+_INFINITE_TEXT = re.compile(r"\\*-?Infinity")
 
 
 def plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as it will be read back: what no JSON can say is what `revived` makes of it."""
-    return {name: revived(value) for name, value in json_ready(row).items()}
+    """Return a row as it will be read back from a file in which it was `written`."""
+    return {name: revived(value) for name, value in written(row).items()}
+
+
+def written(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row for a JSON file: ∞ is "Infinity", and a text that reads so has a backslash before it."""
+    return dict(json_ready(_marked(row)))
+
+
+def _marked(value: Any) -> Any:
+    if isinstance(value, str):
+        return f"\\{value}" if _INFINITE_TEXT.fullmatch(value) else value
+    if isinstance(value, Mapping):
+        return {name: _marked(one) for name, one in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return _marked(value._asdict())
+    return [_marked(one) for one in value] if isinstance(value, list | tuple | set | frozenset) else value
 
 
 def revived(value: Any) -> Any:
-    """What `json_ready` wrote: null is nan, and "Infinity" a number."""
+    """Return what was `written`: null is nan, "Infinity" a number, and the text that reads so a text again."""
     if isinstance(value, list):
         return [revived(one) for one in value]
     if isinstance(value, dict):
         return {name: revived(one) for name, one in value.items()}
-    return math.nan if value is None else INFINITE.get(value, value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return value[1:] if value[:1] == "\\" and _INFINITE_TEXT.fullmatch(value) else INFINITE.get(value, value)
+    return math.nan if value is None else value
 
 
 def write(folder: str | os.PathLike[str], found: Sequence[Evaluation], settings: Mapping[str, Any]) -> None:

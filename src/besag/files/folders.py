@@ -1,9 +1,9 @@
-"""Folders that are there whole or not at all: filled under another name beside their place, then renamed.
+"""Folders that exist whole or not at all: filled as `.NAME.unfinished` in the same place, then renamed.
 
-Whoever looks finds the old folder, the new one, or for the moment between two renames none; never a part of either. A
-process that is killed between the two leaves the new folder as a draft, which the next call puts in place. The files in
-it may be read by whoever may read other files, though some libraries write theirs for the owner alone. Knows nothing of
-what is written.
+A reader finds the old folder, the new one, or none for the moment between two renames; never a part of either. A
+process that is killed between the two leaves both under their other names, and the next call first puts the finished
+draft in its place. One process fills a folder at a time (`.NAME.filling.lock`); a second one is rejected. The files in
+it get the mode of new files, though some libraries write theirs for the owner alone.
 """
 
 from __future__ import annotations
@@ -14,26 +14,50 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from besag.errors import BesagError, quoted
+from besag.files.claim import Claim
+
 
 @contextmanager
 def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """An empty folder to fill; it takes the place of `path` if all goes well, and is gone if not."""
+    """Return an empty folder to fill; it takes the place of `path` if all goes well, and is removed if not."""
     final = Path(path).absolute()
     draft, old = (final.with_name(f".{final.name}.{word}") for word in ("unfinished", "old"))
-    if old.exists() and not final.exists():  # killed between the two renames: the draft is whole
-        (draft if draft.exists() else old).rename(final)
-    shutil.rmtree(draft, ignore_errors=True)  # of a process that was killed
-    draft.mkdir(parents=True)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    with _claim(final):
+        if old.exists() and not final.exists():  # killed between the two renames: the draft is finished
+            (draft if draft.exists() else old).rename(final)
+        for left in (old, draft):  # of a process that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        draft.mkdir()
+        try:
+            yield draft
+            let_others_read(draft)
+            _put_in_place(final, draft, old)
+            shutil.rmtree(old, ignore_errors=True)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def _claim(final: Path) -> Claim:
+    """The lock of a folder that is being filled, held by nothing else: callers may hold the folder's own."""
+    guard = final.with_name(f".{final.name}.filling")
     try:
-        yield draft
-        let_others_read(draft)
-        shutil.rmtree(old, ignore_errors=True)
+        return Claim(guard, "name another folder")
+    except BesagError as problem:
+        raise BesagError(str(problem).replace(quoted(str(guard)), quoted(str(final)))) from problem
+
+
+def _put_in_place(final: Path, draft: Path, old: Path) -> None:
+    """Put the draft in the place of the folder, which gets the name `old`; if that fails, the folder stays."""
+    try:
         if final.exists():
             final.rename(old)
         draft.rename(final)
-        shutil.rmtree(old, ignore_errors=True)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+    except BaseException:  # Ctrl-C between the two, too
+        if old.exists() and not final.exists():
+            old.rename(final)
+        raise
 
 
 def let_others_read(folder: Path) -> None:

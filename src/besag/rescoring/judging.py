@@ -13,8 +13,9 @@ from besag.rescoring.metrics import Metric
 from besag.rescoring.ranking import Board
 from besag.rescoring.result import Curve, Rescoring, System
 from besag.rescoring.significance import matched_pairs, paired_bootstrap
-from besag.rescoring.tuning import GRID
 from besag.statistics import holm
+
+GRID = np.round(np.arange(41) * 0.05, 2)  # 0, 0.05 … 2: of the curve
 
 
 def judge(
@@ -48,7 +49,7 @@ def judge(
         first,
         System("oracle", np.empty((0, 0)), best, value=metric.value(board.of(best).sum(0))),
         tuple(replace(one, p_holm=p) for one, p in zip(found, corrected, strict=True)),
-        curve(board, metric, names),
+        curve(board, metric, names, max(one.weights.max() for one in systems)),
         fold,
         unscored,
         about,
@@ -62,13 +63,14 @@ def choice(board: Board, weights: Floats, fold: Ints) -> Ints:
     return own
 
 
-def curve(board: Board, metric: Metric, names: Sequence[str]) -> Curve:
-    """The metric of each scorer alone at the weights of the grid."""
+def curve(board: Board, metric: Metric, names: Sequence[str], largest: float = 0.0) -> Curve:
+    """The metric of each scorer alone at weights from 0 to 2, or beyond the largest weight where that is more."""
+    grid = GRID if largest <= GRID[-1] else np.linspace(0.0, 1.25 * largest, len(GRID))
     values = {
-        name: np.array([metric.value(board.sums(board.choose(weight * row))) for weight in GRID])
+        name: np.array([metric.value(board.sums(board.choose(weight * row))) for weight in grid])
         for name, row in zip(names, np.eye(len(names)), strict=True)
     }
-    return Curve(np.array(GRID), values)
+    return Curve(grid, values)
 
 
 def _beside(one: System, board: Board, metric: Metric, before: Floats, resamples: int, seed: int) -> System:

@@ -41,6 +41,10 @@ class Metric(ABC):
     def loss(self, sums: Floats) -> float:
         return -self.value(sums) if self.higher else self.value(sums)
 
+    def losses(self, sums: Floats) -> Floats:
+        """(n,) the loss of each row of (n, k) sums."""
+        return np.array([self.loss(row) for row in sums])
+
 
 class Errors(Metric):
     """jiwer's alignment of words or characters."""
@@ -62,6 +66,10 @@ class Errors(Metric):
 
     def value(self, sums: Floats) -> float:
         return float(100 * sums[0] / sums[1]) if sums[1] else math.nan
+
+    def losses(self, sums: Floats) -> Floats:
+        found: Floats = np.where(sums[:, 1] > 0, 100 * sums[:, 0] / np.maximum(sums[:, 1], 1), np.nan)
+        return found
 
 
 def _size(chunk: Any) -> int:

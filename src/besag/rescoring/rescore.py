@@ -16,7 +16,7 @@ from besag.conditionals.contract import takes_source
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.rescoring import ledger
-from besag.rescoring.folds import speakers, two_folds
+from besag.rescoring.folds import dealt, speakers
 from besag.rescoring.formats import Format, lists_of
 from besag.rescoring.judging import judge
 from besag.rescoring.ledger import Scorer
@@ -32,6 +32,9 @@ from besag.scores import method as method_named
 COMBINED = "combined"
 MOST_DRAWS = 10**5  # of the bootstrap
 LONGEST_NAME = 255  # bytes of a file's name
+MAX_FOLDS = 1000
+
+Folds = Literal["speaker"] | int | Sequence[str] | None  # by speaker, a number of them, or a group for each utterance
 
 
 @runtime_checkable
@@ -63,7 +66,7 @@ def rescore(
     *,
     weight: float | Sequence[float] | None = None,
     dev: str | Path | Sequence[NBest] | None = None, dev_ref: str | Path | None = None,
-    folds: Literal["speaker"] | Sequence[str] | None = None,
+    folds: Folds = None,
     tune: bool = False, combine: bool = False, metric: MetricName = "wer", length: Length = "none", alpha: float = 1.0,
     sources: str | Path | None = None, dev_sources: str | Path | None = None,
     casing: Casing = "keep", full_stop: bool = False,
@@ -80,7 +83,8 @@ def rescore(
         weight: λ, one for all systems or one for each; frozen.
         dev: lists on which λ is tuned instead, and then frozen.
         dev_ref: their references.
-        folds: "speaker", or a group for each utterance: λ of one half is tuned on the other.
+        folds: "speaker", or a group for each utterance: two folds of whole groups. A number K: K folds of utterances.
+            λ of each fold is tuned on all others.
         tune: tune λ on the judged lists themselves: kinder than the truth, and said so.
         combine: also all systems together, with a weight each.
         metric: wer, cer, bleu, chrf or ter.
@@ -94,7 +98,7 @@ def rescore(
         sources: a file of what was translated, written as references are, for a model that is given it.
         dev_sources: the same for `dev`.
         resamples: of the bootstrap.
-        seed: of the bootstrap.
+        seed: of the bootstrap, and of the weight search for several systems.
 
     Returns:
         `Rescoring`: systems beside the first pass and the oracle, with tests, the curve, and the new lists.
@@ -123,7 +127,7 @@ def run(
     metric: MetricName,
     weight: float | Sequence[float] | None,
     dev: Sequence[NBest] | None,
-    folds: Literal["speaker"] | Sequence[str] | None,
+    folds: Folds,
     tune: bool,
     combine: bool,
     resamples: int = 2000,
@@ -139,18 +143,23 @@ def run(
         need_references(dev, "--dev")
     how = metric_named(metric) if judged or dev else None
     boards, unscored, dtypes = _boards(scorers, reading, [lists, *([dev] if dev else [])], how)
-    on, rows = (boards[1], [None]) if dev else (boards[0], [fold != one for one in range(2)] if folds else [None])
+    several = range(int(fold.max()) + 1)
+    on, rows = (boards[1], [None]) if dev else (boards[0], [fold != one for one in several] if folds else [None])
     names = [*(scorer.name for scorer in scorers), *([COMBINED] if combine and len(scorers) > 1 else [])]
-    systems = []
+    systems, unhelped = [], list[str]()
     for place, name in enumerate(names):
         used = [place] if place < len(scorers) else list(range(len(scorers)))
         given = None if weight is None else np.broadcast_to(np.asarray(weight, np.float64), len(scorers))
-        weights = [_weights(on, how, used, len(scorers), given, some) for some in rows]
-        systems.append(System(name, np.array(weights), np.empty(0, np.int64), tuple(used)))
+        weights = np.array([_weights(on, how, used, len(scorers), given, some, seed) for some in rows])
+        systems.append(System(name, weights, np.empty(0, np.int64), tuple(used)))
+        if weight is None:
+            unhelped += _unhelped(name, weights)
+    others = "the other fold" if len(rows) == 2 else f"the other {len(rows) - 1} folds"
     how_tuned = "given" if weight is not None else "tuned on --dev" if dev else (
-        "tuned on the other fold" if folds else "TUNED ON WHAT IS JUDGED: a new set will not do as well"
+        f"tuned on {others}" if folds else "TUNED ON WHAT IS JUDGED: a new set will not do as well"
     )  # fmt: skip
-    shown = [f"λ {how_tuned}", *_said(reading), *dict.fromkeys(one.key[0] for one in scorers), *dtypes]
+    models = dict.fromkeys(one.engine.conditionals.name for one in scorers)
+    shown = [*unhelped, f"λ {how_tuned}", *_said(reading), *models, *dtypes]
     about = lists, boards[0], how if judged else None, [one.name for one in scorers], fold, unscored, tuple(shown)
     return judge(systems, *about, resamples=resamples, seed=seed)
 
@@ -220,13 +229,25 @@ def refuse(weight: Any, dev: Any, folds: Any, tune: bool, scorers: int) -> None:
         raise BesagError(f"weight={quoted(weight)}: {scorers} systems need one weight, or {scorers}")
 
 
-def _folds(lists: Sequence[NBest], folds: Literal["speaker"] | Sequence[str] | None) -> Ints:
+def _unhelped(name: str, weights: Floats) -> list[str]:
+    """What is reported of folds whose tuned weights are 0."""
+    zero = [str(fold) for fold, own in enumerate(weights) if not own.any()]
+    if not zero:
+        return []
+    where = "" if len(zero) == len(weights) else f" in fold {', '.join(zero)}"
+    return [f"no weight helped {name}{where}: λ = 0, the first pass"]
+
+
+def _folds(lists: Sequence[NBest], folds: Folds) -> Ints:
     if folds is None:
         return np.zeros(len(lists), np.int64)
-    groups = speakers([one.utt for one in lists]) if isinstance(folds, str) else list(folds)
+    utts = [one.utt for one in lists]
+    if isinstance(folds, int):
+        return dealt(utts, whole_number(folds, "folds", least=2, most=MAX_FOLDS))
+    groups = speakers(utts) if isinstance(folds, str) else list(folds)
     if len(groups) != len(lists):
         raise BesagError(f"folds has {len(groups):,} groups, and there are {len(lists):,} lists: give one each")
-    return two_folds(groups)
+    return dealt(groups)
 
 
 def _boards(
@@ -293,21 +314,14 @@ def _statistics(metric: Metric, lists: Sequence[NBest], shape: tuple[int, int]) 
 
 
 def _weights(
-    board: Board, metric: Metric | None, used: Sequence[int], size: int, given: Floats | None, rows: Any
+    board: Board, metric: Metric | None, used: Sequence[int], size: int, given: Floats | None, rows: Any, seed: int
 ) -> Floats:
     """(K,) λ of a system, tuned on some lists of a board where it is not given."""
+    if given is None:
+        assert metric is not None
+        return tuned(board, metric, used, rows, seed)
     whole = np.zeros(size)
-    if given is not None:
-        whole[used] = given[used]
-        return whole
-    assert metric is not None
-
-    def loss(weights: tuple[float, ...]) -> float:
-        own = np.zeros(size)
-        own[used] = weights
-        return metric.loss(board.sums(board.choose(own), rows))
-
-    whole[used] = tuned(loss, len(used))
+    whole[used] = given[used]
     return whole
 
 

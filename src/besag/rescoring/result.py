@@ -124,7 +124,7 @@ class Rescoring(Presented):
         named = self.metric.name if self.metric else "value"
         return {
             "system": one.name,
-            "weight": ", ".join(" + ".join(f"{weight:.4g}" for weight in fold) for fold in one.weights[:, one.used]),
+            "weight": ", ".join(" + ".join(f"{weight:.6g}" for weight in fold) for fold in one.weights[:, one.used]),
             named: value,
             "relative": 100 * (value - first) / first if first else math.nan,
             "changed": int((one.chosen != self.first.chosen).sum()),

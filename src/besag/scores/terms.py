@@ -4,7 +4,10 @@
     {"text": "The cats sleep.", "terms": [−2.1, …]}   one a text; no terms where it could not be scored
 
 A text is found again by what it says, so a run that was killed goes on, and one with more texts scores the new ones
-alone. A last line that was torn is cut off. Knows nothing of how terms are computed.
+alone. Terms are written with all digits of a float64, so that a run that is resumed learns from the numbers that an
+uninterrupted one learns from. The first line is written with the first text. A last line that was torn is cut off; a
+file that does not begin with a whole first line of this form, and one with another line that cannot be read, is
+rejected and left as it is.
 """
 
 from __future__ import annotations
@@ -43,17 +46,20 @@ class Kept:
             raise
         self.terms.update(found)
         self._file.keep(whole)
-        if not whole:
-            self._append(head)
+        self._head = None if whole else head  # to be written with the first text
 
     def missing(self, texts: Iterable[str]) -> Iterator[str]:
         """Those without terms, in order."""
         return (text for text in texts if text not in self.terms)
 
     def add(self, score: Score) -> None:
-        terms = score.log_probs if score.status == "ok" else np.empty(0)
+        whole = score.status == "ok" and bool(np.isfinite(score.log_probs).all())
+        terms = np.asarray(score.log_probs if whole else [], np.float64)
         self.terms[score.text] = terms
-        self._append({"text": score.text, "terms": [float(f"{term:.7g}") for term in terms]})
+        if self._head is not None:
+            self._append(self._head)
+            self._head = None
+        self._append({"text": score.text, "terms": terms.tolist()})
 
     def of(self, texts: Iterable[str]) -> dict[str, Floats]:
         """The terms of each of these that could be scored."""
@@ -75,28 +81,39 @@ class Kept:
         """How many bytes of the file stay, and the terms in them."""
         if not os.path.exists(path):
             return 0, {}
-        whole, found, first = 0, {}, True
+        found = {}
         with open(path, "rb") as file:
-            for line in file:
+            first = file.readline()
+            if not first:
+                return 0, {}
+            row = _parsed(first) if first.endswith(b"\n") else None
+            if row is None or row.get("kind") != KIND:
+                raise BesagError(
+                    f"{quoted(path)} exists and does not begin as a file of a teacher's terms: move it away, or choose "
+                    "another --output"
+                )
+            if row != head:
+                if force:
+                    return 0, {}
+                other = "; ".join(differences(row, head))
+                raise BesagError(
+                    f"{quoted(path)} holds the terms of another teacher ({other}): choose another --output, or use "
+                    "--force to start again"
+                )
+            whole = len(first)
+            for number, line in enumerate(file, 2):
                 if not line.endswith(b"\n"):
-                    break
+                    break  # torn: only the last can be
                 row = _parsed(line)
-                if first and (row is None or row.get("kind") != KIND):
-                    raise BesagError(f"{quoted(path)} is there, and holds no terms of a teacher: move it away")
-                if first and row != head:
-                    if force:
-                        return 0, {}
-                    other = "; ".join(differences(row or {}, head))
+                terms = None if row is None else _terms(row)
+                if terms is None:
+                    said = quoted(line.decode("utf-8", "replace").rstrip())
                     raise BesagError(
-                        f"{quoted(path)} holds the terms of another teacher ({other}): choose another --output, or say "
-                        "--force to begin anew"
+                        f"{path}, line {number}: {said} is no text with its terms: remove the line, and its text is "
+                        "scored again"
                     )
-                if not first:
-                    terms = None if row is None else _terms(row)
-                    if terms is None:
-                        break
-                    found[terms[0]] = terms[1]
-                whole, first = whole + len(line), False
+                found[terms[0]] = terms[1]
+                whole += len(line)
         return whole, found
 
 
