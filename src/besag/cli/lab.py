@@ -108,7 +108,8 @@ def report(
         for one in _run({name: {**own, "seed": number} for name, own in chosen.items()}, full):
             found.setdefault(number, []).append(one)
             if not quiet:
-                say(f"{one.name}, seed {number}: {_verdict(one)}, {time.monotonic() - began:.1f} s so far")
+                which = f"{one.name}, seed {number}" if seeds > 1 else one.name
+                say(f"{which}: {_verdict(one)}, {time.monotonic() - began:.1f} s so far")
     table = by_seed(found) if seeds > 1 else []
     write_whole(output, page(found[seed or 0], {"besag": besag.__version__, "full": full, "seed": seed or 0}, table))
     if table:

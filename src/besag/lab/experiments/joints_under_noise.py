@@ -161,8 +161,8 @@ def _of_logits(pairs: Floats, blocks: Floats) -> dict[str, Floats]:
         "logits: a joint through one pivot pays at least twice what the mean over pivots pays": (2 * loglinear - hcb)[
             :, 1:
         ].reshape(-1, loglinear.shape[-1]),
-        "logits: of three places and more none leads the chain rule over all orders, up to noise 0.4": _excess(
-            "order", tuple(BLOCKS), tuple(BLOCKS), blocks[1:, 1:4]
+        "logits: of four places and more none leads the chain rule over all orders, up to noise 0.4": _excess(
+            "order", tuple(BLOCKS), tuple(BLOCKS), blocks[2:, 1:4]
         ),
     }
 
@@ -186,10 +186,10 @@ def _shown(pairs: Floats, blocks: Floats) -> str:
         ", ".join(f"{name} {_of(of_error, PAIRS, name)[at]:.3f}" for name in ("loglinear", "ag", "order", "hcb"))
         for of_error in pairs
     )
-    order = _of(blocks, tuple(BLOCKS), "order")[1, 3] / _of(blocks, tuple(BLOCKS), "loglinear")[1, 3]
+    order = _of(blocks, tuple(BLOCKS), "order")[2, 3] / _of(blocks, tuple(BLOCKS), "loglinear")[2, 3]
     return (
         f"The kind of error decides. At dependence 2 and noise 0.4, nats from the truth: errors of logits {of_logits}; "
-        f"errors of counts {of_counts}. Of three places the mean over all orders pays {order:.2f} times what the "
+        f"errors of counts {of_counts}. Of four places the mean over all orders pays {order:.2f} times what the "
         f"log-linear joint pays, for answers that only it asks."
     )
 
@@ -235,7 +235,7 @@ def _map(ax: Axes, pairs: Floats) -> None:
             best = nearest(PAIRS, pairs[x, y])
             colour = style(PAIRS.index(best[0]))["color"]
             ax.add_patch(_box(x, y, colour))
-            ax.text(x, y, "\n".join(best), ha="center", va="center", fontsize=9)
+            ax.text(x, y, "\n".join(best), ha="center", va="center", fontsize=9 if len(best) < 4 else 7.5)
     ax.set_xlim(-0.5, len(DEPENDENCE) - 0.5)
     ax.set_ylim(0.5, len(NOISE) - 0.5)
     ax.set_xticks(range(len(DEPENDENCE)), [f"{dependence:g}" for dependence in DEPENDENCE])
