@@ -113,7 +113,7 @@ def report(
     table = by_seed(found) if seeds > 1 else []
     write_whole(output, page(found[seed or 0], {"besag": besag.__version__, "full": full, "seed": seed or 0}, table))
     if table:
-        print_table(table, sys.stdout)
+        print_table([*table], sys.stdout)
     every_finding = [one for some in found.values() for one in some]
     say(f"{sum(one.holds for one in every_finding)} of {len(every_finding)} experiments hold what they claim: {output}")
     return 0 if all(one.holds for one in every_finding) else UNSCORED

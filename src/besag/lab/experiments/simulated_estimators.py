@@ -52,7 +52,7 @@ class SimulatedEstimators(Experiment):
         sequences, repeats = (20_000, 5 * self.repeats) if full else (4000, self.repeats)
         kinds = [(loss, size, draws) for loss in LOSSES for size in range(1, PLACES + 1) for draws in DRAWS
                  if not information(spins, uniform_masks(PLACES, size), loss).singular]  # fmt: skip
-        found = {
+        found: dict[tuple[str, int, int], Estimates] = {
             (loss, size, draws): simulate(spins, uniform_masks(PLACES, size), loss, sequences, draws, repeats, seed)
             for (loss, size, draws), seed in zip(kinds, streams(self.seed, len(kinds)), strict=True)
         }
