@@ -6,7 +6,7 @@ PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow browser fuzz gpu lint bench docs wheel clean
+.PHONY: help demo test slow nightly browser fuzz gpu lint bench docs wheel clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,10 +15,13 @@ demo: $(VENV)/.demo ## score a few sentences with the embedded model
 	$(RUN)/python examples/demo.py
 
 test: $(VENV)/.ready ## the tests, but for the slow ones
-	$(RUN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(RUN)/python -m pytest -n $(WORKERS) -m "not slow and not nightly"
 
 slow: $(VENV)/.ready ## the slow tests
-	$(RUN)/python -m pytest -n $(WORKERS) -m slow
+	$(RUN)/python -m pytest -n $(WORKERS) -m "slow and not nightly"
+
+nightly: $(VENV)/.ready ## simulated experiments of the lab with ten seeds; an hour and more on two cores
+	$(RUN)/python -m pytest -m nightly
 
 browser: $(VENV)/.browser ## the explorer in a real browser (make test runs this too where one is found)
 	$(RUN)/python -m pytest tests/explorer

@@ -78,3 +78,18 @@ def test_what_is_wrong_is_refused_at_once(run: Run) -> None:
     assert "Did you mean 'stutter'?" in run("lab", "run", "stuter").stderr
     assert "has no option 'size'" in run("lab", "run", "stutter", "--set", "size=3").stderr
     assert "--seed -1: give a whole number" in run("lab", "run", "stutter", "--seed", "-1").stderr
+
+
+def test_ten_seeds_make_a_table(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = lambda self, full: Finding("so", {"even": self.seed % 2 == 0, "so": True}, {"numbers": [{"x": 1}]})  # noqa: E731
+    experiment("stutter")
+    monkeypatch.setattr(EXPERIMENTS["stutter"], "measure", odd)
+    target = tmp_path / "lab.html"
+    result = run("lab", "report", "stutter", "--seeds", "3", "--seed", "4", "-o", str(target))
+    assert result.exit_code == 3
+    assert "2 of 3 experiments" in result.stderr
+    row = result.stdout.splitlines()[-1]
+    assert row.split()[:2] == ["stutter", "exact"]
+    assert (row.count("holds"), row.count("1 of 2 DO NOT HOLD")) == (2, 1)
+    assert target.read_text().count("1 of 2 DO NOT HOLD") == 1
+    assert "--seeds" in run("lab", "report", "stutter", "--seeds", "0", "-o", str(target), "--force").stderr

@@ -92,3 +92,10 @@ def test_nonsense_is_refused():
         one_pass_step(stutter(), [[0]], 1)
     with pytest.raises(BesagError, match="blocks=5"):
         one_pass_step(ising(chain(3)).law, [[5]], 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("places", "components"), [(2, 2), (4, 4), (6, 8)])
+def test_a_chain_is_exact_with_a_component_for_each_filling_of_every_other_place(places, components, seed):
+    head = mixture_head(ising(chain(places), 1.4).law, components, starts=1, seed=seed)
+    assert abs(head.divergence[0]) < 1e-9

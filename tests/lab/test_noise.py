@@ -109,3 +109,14 @@ def test_nonsense_is_refused():
         NoisyConditionals(CUBE, 0.1).pair()
     with pytest.raises(BesagError, match="do not compare"):
         divergence(LAW, CUBE)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_is_independent_of_a_law_drawn_from_the_same_seed(seed):
+    law = random_table((40, 40), 2.0, seed).law
+    for place, log_c in enumerate(NoisyConditionals(law, 0.4, seed).each()):
+        centred = []
+        for values in (log_c - np.log(law), np.log(law)):
+            within = values - values.mean(place, keepdims=True)
+            centred.append((within - within.mean(1 - place, keepdims=True)).ravel())
+        assert abs(np.corrcoef(*centred)[0, 1]) < 4 / 40  # was 1 at the first position: four standard errors

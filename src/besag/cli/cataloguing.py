@@ -111,7 +111,8 @@ def _suite(what: Any) -> Told:
 
 
 def _experiment(what: Any) -> Told:
-    return {"experiment": what.name, "title": what.title}, {"claim": what.claim}
+    numbers = "simulated" if what.simulated else "exact"
+    return {"experiment": what.name, "title": what.title}, {"claim": what.claim, "numbers": numbers}
 
 
 _TOLD = {

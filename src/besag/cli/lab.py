@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from besag.checks import whole_number
 from besag.cli import options as o
 from besag.cli.catalogue import every
 from besag.cli.config import Config
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _NAMES = "Experiments: `besag lab list`."
 _SET = "An option of an experiment (`besag methods NAME`); NAME.OPTION=VALUE for one of several. Repeat."
 _FULL = "Larger systems and more repetitions; minutes, not seconds."
+_SEEDS = "Number of seeds of each experiment: --seed and those that follow it. Figures are those of the first."
 _PAGE = "The page, an HTML file that needs nothing else."
 
 Names = Annotated[list[str], typer.Argument(metavar="NAME…", help=_NAMES, show_default=False)]
@@ -31,6 +33,7 @@ Some = Annotated[list[str] | None, typer.Argument(metavar="[NAME…]", help=f"{_
 Set = Annotated[list[str] | None, o.of_method("--set", metavar="NAME=VALUE", help=_SET, show_default=False)]
 Full = Annotated[bool, o.of_method("--full", help=_FULL)]
 Page = Annotated[str, o.of_output("--output", "-o", help=_PAGE, show_default=False)]
+Seeds = Annotated[int, o.of_method("--seeds", metavar="N", help=_SEEDS)]
 Quiet = Annotated[bool, o.of_run("--quiet", help="Say nothing on stderr until all are done.")]
 
 lab = typer.Typer(name="lab", help="Run exact experiments on small systems.", no_args_is_help=True)
@@ -86,7 +89,7 @@ def run(
 @guarded
 @grouped
 def report(
-    output: Page, names: Some = None, seed: o.Seed = None, full: Full = False, force: o.Force = False,
+    output: Page, names: Some = None, seed: o.Seed = None, seeds: Seeds = 1, full: Full = False, force: o.Force = False,
     quiet: Quiet = False, config: Config = None,
 ) -> int:  # fmt: skip
     """Write an HTML report of experiments.
@@ -98,20 +101,28 @@ def report(
         besag lab report star_order -o lab.html
     """
     chosen = settings("experiment", names or [one.name for one in every("experiment")], None, {"seed": seed})
+    whole_number(seeds, "--seeds", most=1000)
     check_output(output, force)
 
     import besag
     from besag.files.whole import write_whole
-    from besag.lab.report import page
+    from besag.lab.report import by_seed, page
 
-    found, began = [], time.monotonic()
-    for one in _run(chosen, full):
-        found.append(one)
-        if not quiet:
-            say(f"{one.name}: {_verdict(one)}, {time.monotonic() - began:.1f} s so far")
-    write_whole(output, page(found, {"besag": besag.__version__, "full": full, "seed": seed or 0}))
-    say(f"{sum(one.holds for one in found)} of {len(found)} experiments hold what they claim: {output}")
-    return 0 if all(one.holds for one in found) else UNSCORED
+    found: dict[int, list[Finding]] = {}
+    began = time.monotonic()
+    for number in range(seed or 0, (seed or 0) + seeds):
+        for one in _run({name: {**own, "seed": number} for name, own in chosen.items()}, full):
+            found.setdefault(number, []).append(one)
+            if not quiet:
+                which = f"{one.name}, seed {number}" if seeds > 1 else one.name
+                say(f"{which}: {_verdict(one)}, {time.monotonic() - began:.1f} s so far")
+    table = by_seed(found) if seeds > 1 else []
+    write_whole(output, page(found[seed or 0], {"besag": besag.__version__, "full": full, "seed": seed or 0}, table))
+    if table:
+        print_table([*table], sys.stdout)
+    every_finding = [one for some in found.values() for one in some]
+    say(f"{sum(one.holds for one in every_finding)} of {len(every_finding)} experiments hold what they claim: {output}")
+    return 0 if all(one.holds for one in every_finding) else UNSCORED
 
 
 def _run(chosen: dict[str, dict[str, Any]], full: bool) -> Iterator[Finding]:

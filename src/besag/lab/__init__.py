@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from besag.lab.heads import MixtureHead, mixture_head, one_pass_step, stutter
     from besag.lab.learning.best_law import BestLaw, best_law
-    from besag.lab.learning.bound import Bound, finite_sample_bound, quoted_bound
+    from besag.lab.learning.bound import Bound, finite_sample_bound
     from besag.lab.learning.estimators import Estimates, Fit, fit, simulate
     from besag.lab.learning.information import Information, information
     from besag.lab.learning.masks import masks_of, uniform_masks
@@ -60,7 +60,6 @@ _HOMES = {  # what is public, and the file that holds it
     "mixture_head": "besag.lab.heads",
     "one_pass_step": "besag.lab.heads",
     "potts": "besag.lab.systems.pairwise",
-    "quoted_bound": "besag.lab.learning.bound",
     "random_family": "besag.lab.systems.random",
     "random_table": "besag.lab.systems.random",
     "simulate": "besag.lab.learning.estimators",
@@ -75,7 +74,7 @@ __all__ = [
     "BestLaw", "Bound", "Estimates", "Exponential", "Family", "Fit", "Grammar", "Graph", "Information",
     "MarkovChain", "MixtureHead", "NoisyConditionals", "PairModel", "Pairwise", "System", "TwoModes", "best_law",
     "chain", "clique", "cycle", "divergence", "finite_sample_bound", "fit", "grammar", "grid", "information",
-    "ising", "joint_of", "markov_chain", "masks_of", "mixture_head", "one_pass_step", "potts", "quoted_bound",
+    "ising", "joint_of", "markov_chain", "masks_of", "mixture_head", "one_pass_step", "potts",
     "random_family", "random_table", "simulate", "star", "stutter", "table", "two_modes", "uniform_masks",
 ]  # fmt: skip
 

@@ -4,6 +4,7 @@ One file in `experiments/` is one experiment, and nothing else knows it. It says
 
     name, title        how it is called, and what it is about, in a line
     claim              what is to be shown, in a sentence
+    simulated          False: everything is enumerated, and its claims hold for every seed; True: numbers are sampled
     cite               whose claim it is
     headline           does it stand at the beginning of the report?
     measure(full)      → a Finding: tables, arrays, figures, a sentence, and claims that its own numbers decide
@@ -29,6 +30,7 @@ class Experiment(Named, ABC):
     """Subclass, decorate with `@register`, and it is in the Python API, the command line and the report."""
 
     claim: ClassVar[str]
+    simulated: ClassVar[bool]  # are its numbers sampled, and not enumerated?
     headline: ClassVar[bool] = False  # does it stand at the beginning of the report?
 
     seed: Annotated[int, "of random draws"] = 0

@@ -64,10 +64,10 @@ class Finding(Presented):
 
     @property
     def facts(self) -> list[str]:
-        """What was shown, which claims do not hold, and what must be known beside."""
+        """What was shown, or which claims do not hold, and conditions."""
         wrong = [f"DOES NOT HOLD: {said}" for said, holds in self.claims.items() if not holds]
         kept = [f"{len(self.claims) - len(wrong)} of {len(self.claims)} claims hold"] if self.claims else []
-        return [self.shown, *wrong, *kept, *self.notes]
+        return [*(wrong or [self.shown]), *kept, *self.notes]
 
     def to_dict(self) -> dict[str, Any]:
         """All of it for JSON, but for the figures, which are made of its numbers."""

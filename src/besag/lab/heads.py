@@ -6,13 +6,18 @@ One draw of c, then every place on its own: as parallel as a product, r times as
 that a parallel pass is limited to; its best is the product of the marginals, at the total correlation. Here π and p_c
 are fitted to exact laws by EM, so what is left is what the form cannot say, not what a network did not learn.
 
-Knows laws as arrays; fits many of one shape at once. EM finds a local optimum: several starts are taken, the best kept.
+Fits many distributions of one shape at once. EM finds a local optimum: several starts are taken, the best kept. One
+more start has a component for each filling of some positions, those (of at most r fillings) given which the others
+depend least on each other: EM keeps it as it is. With 2^⌊k/2⌋ components it is exact on k neighbouring spins of a
+chain.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -93,7 +98,9 @@ def mixture_heads(laws: Floats, components: int, starts: int = STARTS, seed: int
     starts = starts if components > 1 else 1
     generator = np.random.default_rng(seed)
     share = generator.dirichlet(np.ones(components), (len(laws), starts, p.shape[1])).swapaxes(2, 3)  # (B, T, r, S)
-    score = np.full((len(laws), starts), -np.inf)
+    if components > 1:
+        share = np.concatenate([share, _by_fillings(p, components, states, shape)], 1)
+    score = np.full(share.shape[:2], -np.inf)
     for _ in range(STEPS):
         weights, factors = _maximise(p, share, states, shape)
         parts = _log_parts(weights, factors, states)  # (B, T, r, S)
@@ -126,6 +133,23 @@ def stutter() -> Floats:
     law = np.zeros((3, 3))
     law[1, 2] = law[0, 1] = 0.5
     return law
+
+
+def _by_fillings(p: Floats, components: int, states: Ints, shape: tuple[int, ...]) -> Floats:
+    """(B, 0 or 1, r, S) a component for each filling of the positions that leave the least KL(p ‖ q), summed over B."""
+    best, kept = -np.inf, np.empty((len(p), 0, components, p.shape[1]))
+    for size in range(1, len(shape) + 1):
+        for some in combinations(range(len(shape)), size):
+            widths = [shape[place] for place in some]
+            if math.prod(widths) > components:
+                continue
+            filling = np.ravel_multi_index(states[:, some].T, widths)  # (S,)
+            share = np.broadcast_to(np.eye(components)[:, filling], (len(p), 1, components, p.shape[1]))
+            total = np.logaddexp.reduce(_log_parts(*_maximise(p, share, states, shape), states), 2)  # (B, 1, S)
+            score = float((p[:, None] * total).sum())
+            if score > best + STILL:
+                best, kept = score, share
+    return kept
 
 
 def _maximise(p: Floats, share: Floats, states: Ints, shape: tuple[int, ...]) -> tuple[Floats, tuple[Floats, ...]]:

@@ -42,7 +42,7 @@ class NoisyConditionals:
     Args:
         law: p, (V_1, …, V_N), without zeros.
         noise: σ.
-        seed: of the noise.
+        seed: of the noise; a law that `random_table` drew from the same seed is independent of it.
         error: "logits" or "counts", as above.
 
     Examples:
@@ -59,7 +59,8 @@ class NoisyConditionals:
             raise BesagError("a joint is of two places or more, and this law has one")
         self.noise = number(noise, "noise", least=0, most=MOST_NOISE)
         self.error = error
-        self.generator = np.random.default_rng(whole_number(seed, "seed", least=0))
+        own = np.random.SeedSequence(whole_number(seed, "seed", least=0), spawn_key=(1,))  # not that of `random_table`
+        self.generator = np.random.default_rng(own)
         self.answers: dict[tuple[int, frozenset[int]], Floats] = {}
         for place in range(self.places):  # drawn first, so that they are the same whoever asks what
             self.given(place, set(range(self.places)) - {place})

@@ -10,6 +10,7 @@ from typing import Any
 
 from besag.lab.experiment import EXPERIMENTS
 from besag.lab.finding import Finding, grid
+from besag.lab.seeds import FALSE_ALARM
 from besag.results.grid import written
 from besag.results.page import document
 
@@ -30,8 +31,20 @@ sequences, <em>I</em>⁻¹ that of maximum likelihood, the least there is.</p>
 SHORT = 12  # rows of a table that is shown at once; a longer one is opened
 
 
-def page(found: Sequence[Finding], about: Mapping[str, Any]) -> str:
-    """The whole page: a line for each experiment, then the headlines, then the others."""
+def by_seed(found: Mapping[int, Sequence[Finding]]) -> list[dict[str, Any]]:
+    """Return one row an experiment: exact or simulated, and for each seed "holds" or how many claims do not."""
+    rows: dict[str, dict[str, Any]] = {}
+    for seed, some in found.items():
+        for one in some:
+            kind = "simulated" if EXPERIMENTS[one.name].simulated else "exact"
+            wrong = sum(not holds for holds in one.claims.values())
+            row = rows.setdefault(one.name, {"experiment": one.name, "numbers": kind})
+            row[f"seed {seed}"] = f"{wrong} of {len(one.claims)} DO NOT HOLD" if wrong else _verdict(True)
+    return list(rows.values())
+
+
+def page(found: Sequence[Finding], about: Mapping[str, Any], seeds: Sequence[Mapping[str, Any]] = ()) -> str:
+    """The whole page: a line for each experiment, what holds `by_seed`, then the headlines, then the others."""
     found = sorted(found, key=lambda one: one.name not in EXPERIMENTS or not EXPERIMENTS[one.name].headline)
     rows = "".join(
         f'<tr><td style="text-align:left"><a href="#{written(one.name)}">{written(one.name)}</a></td>'
@@ -44,6 +57,10 @@ def page(found: Sequence[Finding], about: Mapping[str, Any]) -> str:
         for name, side in {"experiment": "left", "about": "left", "claims": "right", "verdict": "left"}.items()
     )
     contents = f'<div class="wide"><table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table></div>\n'
+    if seeds:
+        contents += _table(
+            f"Claims by seed; a simulated experiment rejects a true one at {FALSE_ALARM:.1%} at most", seeds
+        )
     return document("The lab", INTRODUCTION + contents + "".join(map(_section, found)), about, STYLE)
 
 
@@ -68,6 +85,7 @@ def _section(one: Finding) -> str:
     kind = EXPERIMENTS.get(one.name)
     claim = f"<p><em>{written(kind.claim)}</em></p>" if kind else ""
     cite = f" · cite {written(', '.join(kind.cite))}" if kind and kind.cite else ""
+    shown = f"<p>{written(one.shown)}</p>" if one.holds else ""
     verdicts = "".join(
         f'<li><span class="verdict">{_verdict(holds)}</span>: {written(said)}</li>'
         for said, holds in one.claims.items()
@@ -80,7 +98,7 @@ def _section(one: Finding) -> str:
     notes = "".join(f"<li>{written(note)}</li>" for note in one.notes)
     notes = notes and f"<ul>{notes}</ul>"
     return (
-        f'<h2 id="{written(one.name)}">{written(_title(one))}</h2>{claim}<p>{written(one.shown)}</p>\n'
+        f'<h2 id="{written(one.name)}">{written(_title(one))}</h2>{claim}{shown}\n'
         f"<ul>{verdicts}</ul>{figures}{tables}{notes}<p class='soft'><code>{written(one.command)}</code>"
         f"{cite}</p>\n"
     )

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import differential_evolution
 from tests.lab.chains.examples import random_law
 
+from besag.lab import chain, ising
 from besag.lab.chains import nearest_product, total_correlation
 from besag.lab.chains.products import marginals, outer
+from besag.lab.systems.system import all_states
 
 
 def test_total_correlation_is_the_sum_of_entropies_less_the_joint_one():
@@ -25,6 +28,29 @@ def test_no_product_on_a_grid_is_nearer(law):
     assert found >= every.min() - 0.01
     assert found == pytest.approx(0.5 * np.abs(law - outer(factors)).sum())
     assert all(factor.sum() == pytest.approx(1) for factor in factors)
+
+
+@pytest.mark.parametrize(("coupling", "least"), [(0.25, 0.176224), (0.5, 0.319016), (1.0, 0.434728)])
+def test_the_search_finds_what_another_global_search_finds(coupling, least):
+    law = ising(chain(4), coupling).law
+    states, p = all_states(law.shape), law.ravel()
+
+    def apart(ups):  # (4, M) P(x_i = 1) → (M,)
+        return 0.5 * np.abs(p[:, None] - np.where(states[:, :, None] == 1, ups, 1 - ups).prod(1)).sum(0)
+
+    other = differential_evolution(
+        apart,
+        [(0, 1)] * 4,
+        seed=1,
+        popsize=25,
+        maxiter=400,
+        tol=1e-12,
+        vectorized=True,
+        updating="deferred",
+        polish=False,
+    )
+    assert other.fun == pytest.approx(least, abs=2e-6)
+    assert nearest_product(law, 16, seed=1)[0] == pytest.approx(least, abs=2e-6)
 
 
 def test_it_is_never_farther_than_the_marginals_and_0_for_a_product():

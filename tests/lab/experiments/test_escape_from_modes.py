@@ -70,7 +70,9 @@ def test_a_mode_of_the_embedded_model_is_left_by_both_places_at_once(small, monk
     monkeypatch.setattr(escape_from_modes, "SHORT", 0)
     monkeypatch.setattr(escape_from_modes, "NEAR", 1)
     found = experiment("escape_from_modes", candidates=6).run()
-    modes, passes, mixing, dependence = found.tables.values()
+    modes, passes, arrived, mixing, dependence = found.tables.values()
+    assert all(row["at least"] <= row["arrived"] <= row["at most"] for row in arrived)
+    assert len(arrived) == 2 * len(passes)
     assert [row["mode"] for row in modes] == ["A", "B"]
     assert all(row["block_gibbs"] < row["gibbs"] for row in passes if row["temperature"] == 0.5)
     cold, warm = (row["gibbs"] for row in mixing)
@@ -92,7 +94,7 @@ def test_a_long_text_is_mapped_around_its_masks_alone(small, tmp_path):
     assert found.arrays["mapped"].tolist() == list(range(first - 2, first + 4))  # both masks, and two on either side
     assert found.arrays["dependence"].shape == (6, 6)
     assert any(f"the map is of 6 of {len(ids) - 2} tokens" in note for note in found.notes)
-    assert len(list(found.tables.values())[3]) == 5
+    assert len(list(found.tables.values())[4]) == 5
     assert f"--set 'text={text}'" in found.command
     assert all(row["text"].startswith("…") and row["text"].endswith("…") for row in found.tables["modes"])
 

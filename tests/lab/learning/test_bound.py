@@ -1,4 +1,4 @@
-"""The bound: its steps by brute force, its coverage, and the paper's form as quoted."""
+"""The bound: its steps by brute force, and its coverage."""
 
 import math
 
@@ -63,12 +63,6 @@ def test_the_bound_covers_and_tightens():
         misses += 0.5 * np.abs(chosen.law - laws[1].law).sum() > bound.value
     assert bound.value < 1
     assert misses <= 10
-
-
-def test_the_quoted_form_is_its_formula():
-    found = lab.quoted_bound(100, 5, 2, 3, 4, 0.1, 2.0, excess=0.1, epsilon=0.2, chance=0.5)
-    inside = math.sqrt(2**6 * 9 * 4 / 2.5) + math.sqrt(math.log(64) / 200)
-    assert found == pytest.approx(math.sqrt(0.3 + inside * math.log(10)) + math.sqrt(3**6 / 400))
 
 
 def test_what_is_outside_the_assumptions_is_refused():

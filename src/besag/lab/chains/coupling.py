@@ -24,10 +24,10 @@ from besag.arrays import Bools, Floats, Ints
 from besag.checks import checked, number, whole_number
 from besag.conditionals.ising import Ising
 from besag.errors import BesagError
+from besag.lab.seeds import binomial, student
 from besag.lab.systems.pairwise import Pairwise
 
 MOST_STEPS = 10**8
-SIGMAS = 1.96
 
 
 class Coalescence(NamedTuple):
@@ -37,25 +37,25 @@ class Coalescence(NamedTuple):
     met: Bools  # (C,)
     steps: int  # seen
 
-    def upper(self, epsilon: float = 0.25) -> float:
-        """Steps after which d(t) ≤ ε, with 97.5 % confidence: infinite where too few pairs met.
+    def upper(self, epsilon: float = 0.25, tail: float = 0.025) -> float:
+        """Return steps t with d(t) ≤ ε, wrong with probability `tail` at most; infinite where too few pairs met.
 
-        The share of pairs that have not met by then, plus 1.96 standard errors, is at most ε.
+        The k-th of the ordered times lies below the 1 − ε quantile of a pair's time with probability
+        P(Bin(pairs, 1 − ε) ≥ k) at most, whatever the distribution: the result is that of the least k that makes this
+        at most `tail`.
         """
         number(epsilon, "epsilon", least=1e-9, most=1)
-        count = len(self.times)
+        number(tail, "tail", least=1e-12, most=0.5)
+        most = binomial(len(self.times), 1 - epsilon, tail)[1]  # so many or more happen with a probability above it
         ordered = np.sort(np.where(self.met, self.times, np.inf))
-        left = 1 - np.arange(1, count + 1) / count  # the share that meets later
-        error = SIGMAS * np.sqrt(np.maximum(left * (1 - left), 1 / count) / count)
-        enough = np.flatnonzero(left + error <= epsilon)
-        return float(ordered[enough[0]]) if len(enough) else math.inf
+        return float(ordered[most]) if most < len(ordered) else math.inf
 
 
 class Seen(NamedTuple):
     """An estimate of the relaxation time from below."""
 
     relaxation: float  # steps
-    low: float  # 95 %, over chains
+    low: float  # by Student over chains, 95 % unless another tail is given
     high: float
     lag: int  # at which the autocorrelation was taken
 
@@ -103,7 +103,9 @@ def coalescence(system: Pairwise, pairs: int = 200, steps: int = 100_000, seed: 
 
 
 @checked
-def relaxation_seen(system: Pairwise, chains: int = 64, burn: int = 2_000, steps: int = 20_000, seed: int = 0) -> Seen:
+def relaxation_seen(
+    system: Pairwise, chains: int = 64, burn: int = 2_000, steps: int = 20_000, seed: int = 0, tail: float = 0.025
+) -> Seen:
     """The relaxation time of single-site Gibbs, from below, by the autocorrelation of the magnetisation.
 
     Args:
@@ -112,6 +114,7 @@ def relaxation_seen(system: Pairwise, chains: int = 64, burn: int = 2_000, steps
         burn: steps before anything is counted.
         steps: that are.
         seed: of all draws.
+        tail: probability beyond each end of the interval.
 
     Returns:
         The estimate at the lag where ρ first falls to ½, with an interval over chains.
@@ -125,6 +128,7 @@ def relaxation_seen(system: Pairwise, chains: int = 64, burn: int = 2_000, steps
     whole_number(chains, "chains", least=4, most=10**5)
     whole_number(burn, "burn", least=0, most=MOST_STEPS)
     whole_number(steps, "steps", least=10, most=10**7)
+    number(tail, "tail", least=1e-12, most=0.5)
     couplings, fields = _spins(system)
     generator = np.random.default_rng(seed)
     spins = np.where(np.arange(chains)[:, None] % 2, 1.0, -1.0) * np.ones(len(fields))
@@ -139,9 +143,9 @@ def relaxation_seen(system: Pairwise, chains: int = 64, burn: int = 2_000, steps
     mean = at.mean(0) / at[:, 0].mean()
     low = np.flatnonzero(mean <= 0.5)
     lag = int(low[0]) if len(low) else steps // 4
-    shares = generator.integers(chains, size=(200, chains))
-    rho = at[shares, lag].mean(1) / at[shares, 0].mean(1)
-    relax = [_time(float(one), lag) for one in (mean[lag], *np.quantile(rho, [0.025, 0.975]))]
+    rest = at[:, lag] - mean[lag] * at[:, 0]  # of a ratio of means, linearised
+    half = student(tail, chains - 1) * float(rest.std(ddof=1)) / math.sqrt(chains) / float(at[:, 0].mean())
+    relax = [_time(float(mean[lag]) + one, lag) for one in (0.0, -half, half)]
     return Seen(relax[0], relax[1], relax[2], lag)
 
 

@@ -1,10 +1,15 @@
-"""How near a product can come to a law: what one parallel pass can do at best.
+"""The product distribution that is nearest to a distribution: the best that one parallel forward pass can do.
 
-    in KL(p ‖ q)         q = Π_i p_i, the marginals; what is left is the total correlation TC = Σ_i H(X_i) − H(X)
-    in total variation   another product, in general: looked for downhill from several starts, so that what is found is
-                         never below the best, and may be above it
+    in KL(p ‖ q)         q = Π_i p_i, the marginals; the divergence is the total correlation TC = Σ_i H(X_i) − H(X)
+    in total variation   in general another product, found by a search: an upper bound of the least distance
 
-Knows tables; a conditional of a block is one.
+Search in total variation: all factors move at once by a linear program. At a product q with p − q = r, the distance
+½ Σ|r| of a change d of the factors is Σ_x max(r(x) − (∇q·d)(x), 0) to first order, for a change within a trust region
+that keeps factors non-negative and normalised. The region shrinks fourfold after each step that does not improve; the
+search ends where no change within it promises a decrease. The distance is not convex in all factors together, so the
+search runs from the marginals, from the two most probable states and from `starts` random products, and the nearest
+result counts. On Ising chains of four spins (J = 0.25, 0.5, …, 2) at least 40 % of random starts reach the least
+distance known, that of a refined grid of 41⁴ products: 16 of them all miss it with probability below 0.0003.
 """
 
 from __future__ import annotations
@@ -18,9 +23,8 @@ from besag.checks import checked, whole_number
 from besag.errors import require
 from besag.lab.systems.system import law_of
 
-SMOOTH = (1e-1, 1e-2, 1e-3, 1e-5)  # how round the corners of |·| are, in turn
-FLOOR = 1e-9  # of a factor where a search begins
-POLISHED, ROUNDS, CLOSE = 2, 20, 1e-6  # how many of what is found are polished, for how long, and what counts as better
+RADIUS, PRECISION = 0.1, 1e-7  # of the trust region: where a search begins, and where it ends
+GAIN = 1e-9  # the least decrease of the distance that counts as one
 ALIKE = 5  # decimals of a distance by which two products are told apart
 
 
@@ -53,13 +57,13 @@ def total_correlation(law: object) -> float:
 
 
 @checked
-def nearest_product(law: object, starts: int = 4, seed: int = 0) -> tuple[float, list[Floats]]:
-    """The product nearest in total variation, as far as a search finds it.
+def nearest_product(law: object, starts: int = 8, seed: int = 0) -> tuple[float, list[Floats]]:
+    """Return the product nearest in total variation that a search from several starts finds.
 
     Args:
         law: a system, or an array (V_1, …, V_N) of some hundred states at most.
-        starts: random ones, beside the marginals and the likeliest states.
-        seed: of those.
+        starts: random products to search from, in addition to the marginals and the two most probable states.
+        seed: of the random products.
 
     Returns:
         The distance, and the factors.
@@ -77,10 +81,8 @@ def nearest_product(law: object, starts: int = 4, seed: int = 0) -> tuple[float,
     peaks = [[0.4 * one + 0.6 * np.eye(len(one))[symbol] for one, symbol in zip(alone, state, strict=True)]
              for state in likely]  # fmt: skip
     drawn = [[generator.dirichlet(np.ones(width)) for width in table.shape] for _ in range(starts)]
-    begins = [alone, *peaks, *drawn]
-    apart = lambda one: round(_apart(table, one), ALIKE)  # noqa: E731 (of equals the first: rounding does not choose)
-    found = sorted((_descend(table, begin) for begin in begins), key=apart)
-    nearest = min((_polish(table, factors) for factors in (*begins, *found[:POLISHED])), key=apart)
+    found = [_descend(table, begin) for begin in (alone, *peaks, *drawn)]
+    nearest = min(found, key=lambda one: round(_apart(table, one), ALIKE))  # of equals the first: rounding is no reason
     return _apart(table, nearest), nearest
 
 
@@ -90,61 +92,40 @@ def outer(factors: list[Floats]) -> Floats:
 
 
 def _descend(table: Floats, factors: list[Floats]) -> list[Floats]:
-    """Downhill on Σ √((p − q)² + δ²), δ falling, over the logits of the factors."""
-    minimize = require("scipy.optimize", extra="eval").minimize
-    logits = np.log(np.concatenate(factors) + FLOOR)
-    for rounding in SMOOTH:
-        logits = minimize(_loss, logits, args=(table, rounding), jac=True, method="L-BFGS-B").x
-    return _factors(logits, table.shape)
-
-
-def _polish(table: Floats, factors: list[Floats]) -> list[Floats]:
-    """One factor at a time, each as good as it can be beside the others, until none improves."""
-    best = _apart(table, factors)
-    for _ in range(ROUNDS):
-        moved = [*factors]
-        for place in range(table.ndim):
-            moved[place] = _best_factor(table, moved, place)
-        now = _apart(table, moved)
-        if now > best - CLOSE:
+    """Return a local optimum of the distance: linear programs within a trust region, as the head of this file says."""
+    linprog = require("scipy.optimize", extra="eval").linprog
+    widths, size = [len(factor) for factor in factors], table.size
+    owner = np.repeat(np.arange(len(widths)), widths)
+    normalised = np.equal.outer(np.arange(len(widths)), owner).astype(np.float64)  # (N, ΣV) each change sums to 0
+    equal = np.concatenate([normalised, np.zeros((len(widths), size))], 1)
+    cost = np.repeat([0.0, 1.0], [len(owner), size])  # one slack a state: max(r − ∇q·d, 0)
+    best, radius = _apart(table, factors), RADIUS
+    while radius > PRECISION:
+        flat, excess = np.concatenate(factors), (outer(factors) - table).ravel()
+        limits = np.concatenate([-_slopes(factors), -np.eye(size)], 1)
+        bounds = [*((max(-radius, -one), radius) for one in flat), *[(0, None)] * size]
+        solved = linprog(cost, A_ub=limits, b_ub=excess, A_eq=equal, b_eq=np.zeros(len(widths)), bounds=bounds)
+        if solved.fun > best - GAIN:  # no change in the region promises more: a local optimum
             return factors
-        best, factors = now, moved
+        parts = np.split(np.clip(flat + solved.x[: len(flat)], 0, None), np.cumsum(widths)[:-1])
+        moved = [part / part.sum() for part in parts]
+        now = _apart(table, moved)
+        if now < best - GAIN:
+            best, factors = now, moved
+        else:
+            radius /= 4
     return factors
 
 
-def _best_factor(table: Floats, factors: list[Floats], place: int) -> Floats:
-    """min_b Σ |p(x) − b(x_i) r(x_−i)| over laws b: a linear program in b and one slack a state."""
-    rest = outer([np.ones(1), *(factor for other, factor in enumerate(factors) if other != place)]).ravel()  # (R,)
-    rows = np.moveaxis(table, place, 0).reshape(table.shape[place], -1)  # (V, R)
-    width, count = rows.shape
-    slack = np.eye(width * count)
-    product = np.kron(np.eye(width), rest[:, None])  # (V R, V)
-    limits = np.block([[product, -slack], [-product, -slack]])
-    cost = np.concatenate([np.zeros(width), np.ones(width * count)])
-    equal = np.concatenate([np.ones(width), np.zeros(width * count)])[None]
-    solved = require("scipy.optimize", extra="eval").linprog(
-        cost, A_ub=limits, b_ub=np.concatenate([rows.ravel(), -rows.ravel()]), A_eq=equal, b_eq=[1.0], bounds=(0, None)
-    )
-    factor = np.clip(solved.x[:width], 0, None)
-    return np.asarray(factor / factor.sum())
+def _slopes(factors: list[Floats]) -> Floats:
+    """(S, ΣV) ∂q(x)/∂f_i(v), which is [x_i = v] Π_{j≠i} f_j(x_j)."""
+    columns = [
+        outer([*factors[:place], symbol, *factors[place + 1 :]]).ravel()
+        for place, factor in enumerate(factors)
+        for symbol in np.eye(len(factor))
+    ]
+    return np.stack(columns, 1)
 
 
 def _apart(table: Floats, factors: list[Floats]) -> float:
     return float(0.5 * np.abs(table - outer(factors)).sum())
-
-
-def _factors(logits: Floats, shape: tuple[int, ...]) -> list[Floats]:
-    parts = np.split(logits, np.cumsum(shape)[:-1])
-    weights = [np.exp(part - part.max()) for part in parts]
-    return [weight / weight.sum() for weight in weights]
-
-
-def _loss(logits: Floats, table: Floats, rounding: float) -> tuple[float, Floats]:
-    factors = _factors(logits, table.shape)
-    product = outer(factors)
-    size = np.sqrt((product - table) ** 2 + rounding**2)
-    pull = (product - table) / size * product  # ∂/∂log q
-    total = pull.sum()
-    gradient = [pull.sum(tuple(other for other in range(table.ndim) if other != place)) - factor * total
-                for place, factor in enumerate(factors)]  # fmt: skip
-    return float(size.sum()), np.concatenate(gradient)

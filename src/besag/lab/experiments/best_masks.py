@@ -30,6 +30,7 @@ SHOWN = 6  # sets of a law that a table names
 class BestMasks(Experiment):
     name: ClassVar[str] = "best_masks"
     title: ClassVar[str] = "the best law of masks at a fixed number of passes"
+    simulated: ClassVar[bool] = False
     claim: ClassVar[str] = (
         "the best block law hides well-connected single sites where coupling is weak and coupled blocks where it is "
         "strong; the best law for tokens, where coupling is weak, hides places that are not coupled to one another"

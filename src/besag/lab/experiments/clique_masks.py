@@ -29,6 +29,7 @@ FIRST, SECOND = tuple(range(SIDE)), tuple(range(SIDE, 2 * SIDE))
 class CliqueMasks(Experiment):
     name: ClassVar[str] = "clique_masks"
     title: ClassVar[str] = "masks that hide a clique together mix fast"
+    simulated: ClassVar[bool] = False
     claim: ClassVar[str] = "for strong coupling only masks that cover a clique leave its mode in few steps"
     cite: ClassVar[tuple[str, ...]] = ("li2024",)
 

@@ -23,6 +23,7 @@ from besag.lab.systems.system import all_states
 class ClosedForms(Experiment):
     name: ClassVar[str] = "closed_forms"
     title: ClassVar[str] = "gaps and laws beside closed forms"
+    simulated: ClassVar[bool] = False
     claim: ClassVar[str] = (
         "gaps of two states, products and the complete graph, and the law of all spins at once, are as known"
     )

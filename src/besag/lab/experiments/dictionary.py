@@ -21,6 +21,7 @@ from besag.lab.systems.pairwise import ising
 class DictionaryRatio(Experiment):
     name: ClassVar[str] = "dictionary"
     title: ClassVar[str] = "a sampler that mixes fast belongs to a loss that learns well"
+    simulated: ClassVar[bool] = False
     claim: ClassVar[str] = "Γ ⪯ C·I⁻¹: the block loss needs at most C times the sequences of maximum likelihood"
     cite: ClassVar[tuple[str, ...]] = ("li2024",)
     headline: ClassVar[bool] = True

@@ -29,6 +29,7 @@ KINDS: tuple[Literal["couplings", "both"], ...] = ("couplings", "both")
 class EfficiencyCurves(Experiment):
     name: ClassVar[str] = "efficiency_curves"
     title: ClassVar[str] = "what masked losses cost in sequences as coupling grows"
+    simulated: ClassVar[bool] = False
     claim: ClassVar[str] = (
         "the stronger the dependence, the more sequences a loss of few hidden places needs, and most so for parameters "
         "that the slow mode of the sampler carries"

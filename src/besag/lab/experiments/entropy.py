@@ -21,6 +21,7 @@ FIELDS = [0.3, 1.0, -2.0, 0.1]
 class Entropy(Experiment):
     name: ClassVar[str] = "entropy"
     title: ClassVar[str] = "the constant of the finite-sample bound, from below and above"
+    simulated: ClassVar[bool] = False
     claim: ClassVar[str] = "C_P ≤ C_AT ≤ C_P · log(1/π* − 1)/(1 − 2π*), and N/k on product measures"
     cite: ClassVar[tuple[str, ...]] = ("li2024", "diaconis1996")
 

@@ -1,4 +1,9 @@
-"""The finite-sample bound: how often it holds, how loose it is, and the paper's own form beside it."""
+"""The finite-sample bound: how often it holds, and how loose it is.
+
+Each case draws `repeats` data sets; the theorem says that each is covered with probability 1 − δ at least. A case
+rejects the theorem if fewer are covered than the exact binomial quantile of (repeats, 1 − δ) at FALSE_ALARM divided
+by the number of cases: all cases together raise a false alarm with probability FALSE_ALARM at most.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +15,10 @@ import numpy as np
 from besag.arrays import Floats
 from besag.checks import number
 from besag.lab.experiment import Drawing, Experiment, Finding, register
-from besag.lab.learning.bound import finite_sample_bound, least_conditional, quoted_bound, tensorisation_bound
+from besag.lab.learning.bound import finite_sample_bound, least_conditional, tensorisation_bound
 from besag.lab.learning.masks import uniform_masks
 from besag.lab.pictures import dressed, style
+from besag.lab.seeds import FALSE_ALARM, binomial
 from besag.lab.systems.graphs import chain
 from besag.lab.systems.pairwise import Pairwise, ising
 
@@ -26,7 +32,8 @@ PLACES, MASKS = 4, 4
 @dataclass(frozen=True)
 class FiniteSample(Experiment):
     name: ClassVar[str] = "finite_sample"
-    title: ClassVar[str] = "a finite-sample bound, its coverage, and the paper's form"
+    title: ClassVar[str] = "a finite-sample bound and its coverage"
+    simulated: ClassVar[bool] = True
     claim: ClassVar[str] = (
         "for finitely many laws, the truth among them, with block conditionals above β and entropy tensorised with a "
         "constant C, the learnt law is within the bound of the truth in total variation with chance 1 − δ"
@@ -50,25 +57,24 @@ class FiniteSample(Experiment):
             for count in sequences:
                 bound = finite_sample_bound(count, len(laws), floor, constant, self.chance)
                 away = self._distances(laws, size, count, repeats)
-                quoted = quoted_bound(count, MASKS, PLACES, 2, len(laws), floor, constant, chance=self.chance)
                 rows.append({
                     "k": size, "n": count, "β": floor, "C, at most": constant, "bound": bound.value,
-                    "slow": bound.slow, "fast": bound.fast, "quoted form": quoted, "TV, mean": float(away.mean()),
+                    "slow": bound.slow, "fast": bound.fast, "TV, mean": float(away.mean()),
                     f"TV, {1 - self.chance:.0%}": float(np.quantile(away, 1 - self.chance)),
                     "covered": float((away <= bound.value).mean()),
                 })  # fmt: skip
         useful = [row for row in rows if row["bound"] < 1]
+        few = binomial(repeats, 1 - self.chance, FALSE_ALARM / len(rows))[0]
         return Finding(
             shown=(
-                f"The bound covered in every case and is below 1 in {len(useful)} of {len(rows)}; it is far above what "
-                "happens, and the paper's form, as quoted, is above 1 throughout."
+                f"The bound covered {min(row['covered'] for row in rows):.1%} of data sets or more in every case and "
+                f"is below 1 in {len(useful)} of {len(rows)}; it is far above what happens."
             ),
             claims={
-                f"coverage is at least 1 − δ = {1 - self.chance:g} everywhere": all(
-                    row["covered"] >= 1 - self.chance for row in rows
+                f"coverage is at least 1 − δ = {1 - self.chance:g}: {few} of {repeats} data sets or more": all(
+                    row["covered"] * repeats > few - 0.5 for row in rows
                 ),
                 "somewhere the bound says something, below 1": bool(useful),
-                "the quoted form says nothing at these sizes": all(row["quoted form"] > 1 for row in rows),
             },
             tables={f"{len(laws)} couplings to choose from, the truth J = 0.3, {MASKS} masks a sequence": rows},
             arrays={"n": np.array(sequences), "bound": np.array([row["bound"] for row in rows]).reshape(3, -1)},
@@ -81,7 +87,6 @@ class FiniteSample(Experiment):
                 "assumed: finitely many laws, the truth among them, every block conditional at least β",
                 "C is bounded from above by the Poincaré constant times log(1/p* − 1)/(1 − 2p*), p* the least "
                 "probability",
-                "the quoted form's exponents were recalled and not read: no number of it should be cited",
             ),
         )  # fmt: skip
 

@@ -28,6 +28,7 @@ SIZE = 2
 class LookingMasks(Experiment):
     name: ClassVar[str] = "looking_masks"
     title: ClassVar[str] = "masks that look at what they hide, with the conditional that matches"
+    simulated: ClassVar[bool] = False
     claim: ClassVar[str] = (
         "to hide neighbours that agree more often helps to learn what the slow mode carries, if done with measure: "
         "a mask that looks too closely gives away what it hides"

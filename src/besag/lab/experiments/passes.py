@@ -22,6 +22,7 @@ PLACES = 6
 class Passes(Experiment):
     name: ClassVar[str] = "passes"
     title: ClassVar[str] = "what mixing costs in forward passes"
+    simulated: ClassVar[bool] = False
     claim: ClassVar[str] = (
         "counted in passes, blocks gain nothing where places are independent, and win by as much as they cover what "
         "depends on one another"

@@ -25,6 +25,7 @@ SIZES = (1, 2, 3)
 class SlowBoth(Experiment):
     name: ClassVar[str] = "slow_both"
     title: ClassVar[str] = "strong dependence slows sampling and learning alike"
+    simulated: ClassVar[bool] = False
     claim: ClassVar[str] = "as places depend more on one another, blocks of any fixed size k < N mix and learn worse"
     cite: ClassVar[tuple[str, ...]] = ("li2024",)
 

@@ -29,6 +29,7 @@ RIGHT = 2  # of them
 class Stutter(Experiment):
     name: ClassVar[str] = "stutter"
     title: ClassVar[str] = "walking walking: every place right, the sentence wrong"
+    simulated: ClassVar[bool] = False
     claim: ClassVar[str] = (
         "a parallel pass over two sentences that differ by a shift stutters a quarter of the time; single places do "
         "not get from one to the other, two places together do at once"

@@ -74,56 +74,6 @@ def finite_sample_bound(sequences: int, laws: int, floor: float, tensorisation: 
     return Bound(math.sqrt(constant * slow / 2), math.sqrt(constant * fast / 2))
 
 
-@checked
-def quoted_bound(
-    sequences: int,
-    masks: int,
-    places: int,
-    width: int,
-    classes: float,
-    floor: float,
-    tensorisation: float,
-    excess: float = 0.0,
-    epsilon: float = 0.0,
-    chance: float = 0.05,
-) -> float:
-    """The form of Li et al. (2024), quoted: √(C/2 (excess + B ln(1/β) + ε)) + C'.
-
-    B = √(2^{3N} V^N C_ε/(m δ)) + √(ln(8 C_ε/δ)/(2n)), C' = √(V^{3N}/(8 δ n)). The exponents were recalled and not read:
-    do not cite a number of it. They count worst cases, and the bound exceeds 1 at every size one would use.
-
-    Args:
-        sequences: n.
-        masks: m, masks of each sequence.
-        places: N.
-        width: V, symbols of a place.
-        classes: C_ε(Θ), how many parts Θ has whose laws are within ε of one another in log-ratio.
-        floor: β.
-        tensorisation: C.
-        excess: how far the training loss is above its least.
-        epsilon: ε.
-        chance: δ.
-
-    Returns:
-        The bound on TV(p_θ̂, p), above 1 where it says nothing.
-
-    Examples:
-        >>> from besag.lab import quoted_bound
-        >>> quoted_bound(10_000, 10, places=4, width=2, classes=8, floor=0.05, tensorisation=4) > 1
-        True
-    """
-    n, m = whole_number(sequences, "sequences", most=10**18), whole_number(masks, "masks", most=10**18)
-    size, symbols = whole_number(places, "places", most=64), whole_number(width, "width", least=2, most=10**6)
-    parts, fails = number(classes, "classes", least=1), number(chance, "chance", least=1e-300, most=1)
-    least = -math.log(number(floor, "floor", least=1e-300, most=1))
-    constant = number(tensorisation, "tensorisation", least=1)
-    beside = number(excess, "excess", least=0) + number(epsilon, "epsilon", least=0)
-    counted = math.sqrt(2.0 ** (3 * size) * float(symbols) ** size * parts / (m * fails))
-    drawn = math.sqrt(math.log(8 * parts / fails) / (2 * n))
-    rest = math.sqrt(float(symbols) ** (3 * size) / (8 * fails * n))
-    return math.sqrt(constant / 2 * (beside + (counted + drawn) * least)) + rest
-
-
 def least_conditional(laws: Sequence[System], masks: Masks) -> float:
     """β: the least block conditional of all of these laws over all sets that are hidden."""
     return min(

@@ -17,6 +17,7 @@ from besag.errors import BesagError
 from besag.lab.learning.gradients import Gradients, check_loss, gradients
 from besag.lab.learning.information import Information, information
 from besag.lab.learning.masks import Loss, Masks, Sets, checked_masks
+from besag.lab.seeds import chi_square
 from besag.lab.systems.system import Family
 
 ROUNDS, STILL, BLIND = 200, 1e-6, 1e-10  # of scoring; a step this small ends it; curvature, of a draw, that is none
@@ -64,13 +65,21 @@ class Estimates:
 
     @property
     def band(self) -> tuple[float, float]:
-        """Where 99 % of such simulations lie if theory is right: n (θ̂ − θ)ᵀ I (θ̂ − θ)/d has mean tr(IΓ)/d and
-        variance 2 tr((IΓ)²)/d²."""
+        """Where 99 % of such simulations lie if theory is right."""
+        return self.band_of(0.01)
+
+    def band_of(self, outside: float) -> tuple[float, float]:
+        """Return where all but a share `outside` of such simulations lie if theory is right, half of it on each side.
+
+        As n grows, n (θ̂ − θ)ᵀ I (θ̂ − θ)/d tends to Σ λ_i χ²_1/d, λ the eigenvalues of IΓ, of mean tr(IΓ)/d and variance
+        2 tr((IΓ)²)/d². The mean over R data sets is taken as a multiple of χ² of R tr(IΓ)²/tr((IΓ)²) degrees, which has
+        the same mean and variance (Satterthwaite) and, unlike a normal distribution, is skewed as the mean is.
+        """
         product = self.theory.fisher @ self.theory.covariance(self.masks)
-        size = len(self.theta)
-        error = np.sqrt(2 * np.trace(product @ product) / size**2 / len(self.estimates))
-        mean = np.trace(product) / size
-        return float(mean - 2.576 * error), float(mean + 2.576 * error)
+        trace = float(np.trace(product))
+        freedom = len(self.estimates) * trace**2 / float(np.trace(product @ product))
+        low, high = (chi_square(freedom, tail) / freedom * trace for tail in (1 - outside / 2, outside / 2))
+        return low / len(self.theta), high / len(self.theta)
 
 
 @checked
