@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from besag import models
 from besag.checks import checked
 from besag.conditionals.contract import Conditionals
 from besag.errors import BesagError, quoted
+from besag.hardware import choose_device, choose_dtype
 from besag.language_model import LanguageModel
+from besag.results.words import dtype_name
 
 
 @checked
@@ -38,7 +41,7 @@ def load(
         tokenizer: another tokenizer than the model's own.
         device: "cpu", "cuda", "cuda:1", "mps"; if not given, the fastest there is.
         dtype: "float32", "bfloat16", "float16"; on a CPU "int8", products of 8-bit numbers; if not given, bfloat16 on
-            CUDA and float32 elsewhere.
+            CUDA and float32 elsewhere. A model that is built already keeps its device and dtype: others are refused.
         revision: of a model on the hub.
         allow_pickle: load weights that are no safetensors files. Such files can run code: only from whom you trust.
         compile: spend some ten seconds on CUDA to run large batches faster, those of ModernBERT twice as fast.
@@ -59,7 +62,12 @@ def load(
         -0.92
     """
     if isinstance(model, Conditionals):
-        conditionals = _as_it_is(model, adapter)
+        told = {"tokenizer": tokenizer, "revision": revision, "allow_pickle": allow_pickle or None, "adapter": adapter}
+        _refuse_reading(model, told)
+        _refuse_elsewhere(model, device, dtype)
+        conditionals = _named(model, name)
+        if compile:
+            _compile(conditionals)
     else:
         if model is None or model == models.EMBEDDED:
             model, name = models.path(), name or models.EMBEDDED
@@ -69,22 +77,60 @@ def load(
             model, tokenizer=tokenizer, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle,
             adapter=adapter, name=name,
         )  # fmt: skip
-        if compile and conditionals.device.type == "cuda":
-            conditionals.compile()
-        elif compile:
-            warnings.warn(f"compile=True is for CUDA, and this is {conditionals.device}: not compiled", stacklevel=2)
+        if compile:
+            _compile(conditionals)
     if untilt:  # the last law of masks it learned by
         conditionals = _untilted(conditionals, *((model, revision) if adapter is None else (adapter, None)))
     return LanguageModel(conditionals, batch_tokens=batch_tokens, progress=progress)
 
 
-def _as_it_is(built: Conditionals, adapter: str | Path | None) -> Conditionals:
-    if adapter is not None:
-        raise BesagError(
-            f"adapter = {quoted(str(adapter))} is for a model that is read from a folder or the hub, and "
-            f"{built.name!r} is built already"
-        )
-    return built
+def _refuse_reading(built: Conditionals, told: dict[str, Any]) -> None:
+    """Refuse what says how a model is read, where nothing is read."""
+    for option, value in told.items():
+        if value is not None:
+            raise BesagError(
+                f"{option}={quoted(str(value) if isinstance(value, Path) else value)} is for a model that is read from "
+                f"a folder or the hub, and {built.name!r} is built already: leave it out"
+            )
+
+
+def _refuse_elsewhere(built: Conditionals, device: str | torch.device | None, dtype: str | torch.dtype | None) -> None:
+    """Refuse another device or precision than that of a model that is built already."""
+    if device is not None and str(device).strip().lower() != "auto":
+        asked = choose_device(device)
+        if asked.type != built.device.type or asked.index not in (None, built.device.index):
+            raise BesagError(
+                f"device={quoted(str(device))}: {built.name!r} is built already, on {built.device}. Leave device out, "
+                "or build it there"
+            )
+    if dtype is not None and str(dtype).strip().lower() != "auto":
+        if choose_dtype(dtype, built.device) != built.dtype:
+            raise BesagError(
+                f"dtype={quoted(dtype_name(dtype))}: {built.name!r} is built already, in {dtype_name(built.dtype)}. "
+                "Leave dtype out, or build it in that precision"
+            )
+
+
+def _named(built: Conditionals, name: str | None) -> Conditionals:
+    """Return the model under a name: a copy that shares its weights, or itself where the name is its own."""
+    if name is None or name == built.name:
+        return built
+    other = copy(built)
+    try:
+        other.name = name
+    except AttributeError as problem:
+        raise BesagError(f"name={quoted(name)}: {built.name!r} cannot be renamed ({problem}); leave name out") from None
+    return other
+
+
+def _compile(conditionals: Conditionals) -> None:
+    compiles = getattr(conditionals, "compile", None)
+    if compiles is None:
+        raise BesagError(f"compile=True: {conditionals.name!r} is no network, and has no layers to compile")
+    if conditionals.device.type == "cuda":
+        compiles()
+    else:
+        warnings.warn(f"compile=True is for CUDA, and this is {conditionals.device}: not compiled", stacklevel=3)
 
 
 def _untilted(conditionals: Conditionals, model: object, revision: str | None) -> Conditionals:

@@ -71,6 +71,12 @@ def sample(
     require_both_sides(conditionals, "a kernel")
     _refuse_numbers(chains, steps, length, every, seed)
     _refuse_misfits(text, length, free, keep, end, constraints, outcomes)
+    if constraints and allow is None:
+        raise BesagError(
+            f"constraints={quoted([*map(str, constraints)])}: without `allow`, which says what they leave at each "
+            "position, nothing would keep to them. Call `lm.sample(..., constraints=...)`, or give "
+            "allow=partial(besag.constraints.allowed, constraints=constraints)"
+        )
     of = lengths(0 if length is None else length, chains, seed)  # the sheet of each chain; a text is one for all
     sheets = {
         n: blank(conditionals, n, end=end, long=kernel.long)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal
 
+from besag.checks import checked
 from besag.conditionals.contract import Conditionals
 from besag.engine import IDLE, Engine, Idle, Plan
 from besag.errors import BesagError
@@ -69,11 +70,12 @@ class PairRow:
         return cls(**{**found, **sequences, **numbers, "status": Status(found["status"]), "joints": joints})
 
 
+@checked
 def study(
     engine: Engine,
     texts: Iterable[str],
     *,
-    pairs: Sequence[str] = PAIRS,
+    pairs: str | Sequence[str] = PAIRS,
     distances: Sequence[int] = DISTANCES,
     per_text: int = 1,
     seed: int = 0,
