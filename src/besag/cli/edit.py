@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from besag.cli import options as o
-from besag.cli.exits import guarded, say
+from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import GivenModelOptions, OutputOptions, RunOptions, grouped
 from besag.cli.positions import Keep, position, positions
 from besag.errors import BesagError
@@ -45,6 +45,8 @@ def edit(
     """Replace words of a text; the others are drawn again with the noise that made them, so most of them stay.
 
     besag edit "The boy lost his keys." boy=girl
+
+    Exit code 3: the new text reads as other tokens than were drawn.
     """
     out = output.open()
     wanted = _replacements(changes)
@@ -55,10 +57,11 @@ def edit(
     if output.shape == "jsonl":
         out.write(found.to_dict(), {})
     else:
-        out.write({"original": found.original, "text": found.text, "changed": len(found.flips), "free": found.free}, {})
+        row = {"original": found.original, "text": found.text, "changed": len(found.flips), "free": found.free}
+        out.write({**row, "status": str(found.status)}, {})
     out.close()
     say(" · ".join(found.facts))
-    return 0
+    return 0 if found.status.fine else UNSCORED
 
 
 def _replacements(changes: list[str]) -> dict[Position, str | None]:

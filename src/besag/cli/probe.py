@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from besag.cli import options as o
-from besag.cli.embed import Layer, Pool
-from besag.cli.exits import guarded, say
+from besag.cli.embed import Layer, Pool, vectors
+from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, PlotOptions, RowsOptions, RunOptions, grouped
+from besag.errors import BesagError
 from besag.files import columns
 from besag.files.inputs import records
 
@@ -39,7 +40,8 @@ def probe(
 
     besag probe reviews.tsv --label label --layer 6
 
-    A row is a label: how many texts have it, and what share of them is found.
+    A row is a label: how many texts have it, and what share of them is found. Exit code 3: some rows have no vector and
+    were left out; stderr says which.
     """
     out = output.open()
     found = [one for one in records(rows.sources([file], "probe", output.output)) if one is not None]
@@ -48,8 +50,14 @@ def probe(
     from besag.embedding.probe import probe as fit
 
     lm = model.load(run.progress)
-    vectors = lm.embed([record.text for record in found], layer, pool=pool)
-    told = fit(vectors, labels, folds=folds, penalty=penalty, seed=seed)
+    made = list(vectors(lm, found, layer, pool))
+    for record, vector, status in made:
+        if vector is None:
+            say(f"{record.where} is left out: {status.sentence}")
+    seen = [(vector, name) for (_, vector, _), name in zip(made, labels, strict=True) if vector is not None]
+    if not seen:
+        raise BesagError(f"{file!r}: none of its {len(made):,} rows has a vector")
+    told = fit([vector for vector, _ in seen], [name for _, name in seen], folds=folds, penalty=penalty, seed=seed)
     if output.shape == "jsonl":
         out.write(told.to_dict(), {})
     else:
@@ -58,4 +66,4 @@ def probe(
     out.close()
     output.save(told)
     say(" · ".join(told.facts))
-    return 0
+    return UNSCORED if len(seen) < len(made) else 0

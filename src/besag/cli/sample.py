@@ -184,6 +184,8 @@ def sample(
     Words, patterns and lengths that a text must keep to are searched for: the model's likely tokens, with turning back.
     Exit code 3: not found, or impossible, and stderr says which.
 
+    Exit code 3 as well: masks are left in some texts, and their status says so; make more steps.
+
     stderr says what was run and what law it has. A recorded run that was interrupted goes on with --resume.
     """
     out = output.open()
@@ -209,7 +211,7 @@ def sample(
         return INTERRUPTED
     _write(found, output.shape, out)
     say(" · ".join(found.facts))
-    return 0
+    return 0 if found.status.fine else UNSCORED
 
 
 def _run(
@@ -236,7 +238,7 @@ def _write(found: Chain, shape: str, out: Writer) -> None:
     else:
         for chain, line in enumerate(found.texts):
             numbers = {name: value for name, value in found.summary(chain).items() if name != "changed"}
-            out.write({"chain": chain, "text": line, **numbers}, {})
+            out.write({"chain": chain, "text": line, **numbers, "status": str(found.statuses[chain])}, {})
     out.close()
 
 

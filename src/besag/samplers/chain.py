@@ -65,6 +65,11 @@ class Chain(Presented):
         return sum(token == self.mask for tokens in self.tokens for token in tokens)
 
     @property
+    def statuses(self) -> tuple[Status, ...]:
+        """(C,) whether the text of each chain is whole."""
+        return tuple(Status.HIDDEN if self.mask in tokens else Status.OK for tokens in self.tokens)
+
+    @property
     def status(self) -> Status:
         return Status.HIDDEN if self.hidden else Status.OK
 
@@ -115,7 +120,13 @@ class Chain(Presented):
     def to_dict(self) -> dict[str, Any]:
         """All of it for JSON but the steps in between."""
         chains = [
-            {"text": text, "tokens": self.tokens[at], "steps": self.steps[at], **self.summary(at)}
+            {
+                "text": text,
+                "tokens": self.tokens[at],
+                "steps": self.steps[at],
+                **self.summary(at),
+                "status": self.statuses[at],
+            }  # fmt: skip
             for at, text in enumerate(self.texts)
         ]
         about = {name: getattr(self, name) for name in ("template", "kernel", "law", "seed", "model", "dtype")}
@@ -123,7 +134,10 @@ class Chain(Presented):
 
     def to_pandas(self) -> DataFrame:
         """One row a chain; `frame.attrs` says what was run."""
-        rows = [{"chain": at, "text": text, **self.summary(at)} for at, text in enumerate(self.texts)]
+        rows = [
+            {"chain": at, "text": text, **self.summary(at), "status": self.statuses[at]}
+            for at, text in enumerate(self.texts)
+        ]
         return data.frame(self, rows)
 
     @checked
