@@ -22,7 +22,7 @@ from besag.joints import asking, metrics, passes
 from besag.joints.comparison import usual
 from besag.joints.registry import Construction, construction
 from besag.joints.unaries import Unaries
-from besag.places.places import Places, find
+from besag.places.places import Places, of_tokens
 from besag.results.data import from_json, json_ready
 from besag.results.status import Status
 from besag.study.pair_sampling import DISTANCES, Pair, Scheme, sample_pairs, schemes
@@ -148,7 +148,7 @@ def _plan(
 
 
 def _places(conditionals: Conditionals, pair: Pair, encoded: Encoded) -> Places:
-    return find(conditionals.vocabulary, encoded.text, (pair.a, pair.b), conditionals.max_length, needs_context=False)
+    return of_tokens(conditionals.vocabulary, encoded, (pair.a, pair.b), conditionals.max_length)
 
 
 def _row(pair: Pair, encoded: Encoded, unaries: Unaries | None = None, chosen: Sequence[Construction] = ()) -> PairRow:
