@@ -62,12 +62,9 @@ def load(
         -0.92
     """
     if isinstance(model, Conditionals):
-        told = {"tokenizer": tokenizer, "revision": revision, "allow_pickle": allow_pickle or None, "adapter": adapter}
-        _refuse_reading(model, told)
+        _refuse_reading(model, tokenizer=tokenizer, revision=revision, allow_pickle=allow_pickle, adapter=adapter)
         _refuse_elsewhere(model, device, dtype)
         conditionals = _named(model, name)
-        if compile:
-            _compile(conditionals)
     else:
         if model is None or model == models.EMBEDDED:
             model, name = models.path(), name or models.EMBEDDED
@@ -77,17 +74,17 @@ def load(
             model, tokenizer=tokenizer, device=device, dtype=dtype, revision=revision, allow_pickle=allow_pickle,
             adapter=adapter, name=name,
         )  # fmt: skip
-        if compile:
-            _compile(conditionals)
+    if compile:
+        _compile(conditionals)
     if untilt:  # the last law of masks it learned by
         conditionals = _untilted(conditionals, *((model, revision) if adapter is None else (adapter, None)))
     return LanguageModel(conditionals, batch_tokens=batch_tokens, progress=progress)
 
 
-def _refuse_reading(built: Conditionals, told: dict[str, Any]) -> None:
+def _refuse_reading(built: Conditionals, **told: Any) -> None:
     """Refuse what says how a model is read, where nothing is read."""
     for option, value in told.items():
-        if value is not None:
+        if value is not None and value is not False:
             raise BesagError(
                 f"{option}={quoted(str(value) if isinstance(value, Path) else value)} is for a model that is read from "
                 f"a folder or the hub, and {built.name!r} is built already: leave it out"
@@ -103,12 +100,12 @@ def _refuse_elsewhere(built: Conditionals, device: str | torch.device | None, dt
                 f"device={quoted(str(device))}: {built.name!r} is built already, on {built.device}. Leave device out, "
                 "or build it there"
             )
-    if dtype is not None and str(dtype).strip().lower() != "auto":
-        if choose_dtype(dtype, built.device) != built.dtype:
-            raise BesagError(
-                f"dtype={quoted(dtype_name(dtype))}: {built.name!r} is built already, in {dtype_name(built.dtype)}. "
-                "Leave dtype out, or build it in that precision"
-            )
+    said = "auto" if dtype is None else str(dtype).strip().lower()
+    if said != "auto" and choose_dtype(dtype, built.device) != built.dtype:
+        raise BesagError(
+            f"dtype={quoted(dtype_name(dtype))}: {built.name!r} is built already, in {dtype_name(built.dtype)}. "
+            "Leave dtype out, or build it in that precision"
+        )
 
 
 def _named(built: Conditionals, name: str | None) -> Conditionals:

@@ -47,9 +47,13 @@ def test_spins_of_a_chain_depend_on_their_neighbours_alone():
 
 @pytest.mark.parametrize("ask", ["dependence", "rectangles", "study"])
 def test_a_text_is_read_once_whatever_the_number_of_its_pairs(monkeypatch, ask):
-    read = []
-    encode = Vocabulary.encode
-    monkeypatch.setattr(Vocabulary, "encode", lambda self, *given, **named: read.append(1) or encode(self, *given, **named))  # fmt: skip
+    read, encode = [], Vocabulary.encode
+
+    def counted(self, *given, **named):
+        read.append(1)
+        return encode(self, *given, **named)
+
+    monkeypatch.setattr(Vocabulary, "encode", counted)
 
     def times(length):
         read.clear()

@@ -248,9 +248,7 @@ def test_constraints_are_kept_to_or_refused(law):
     with pytest.raises(BesagError, match=r"'c'.*besag\.constraints\.allowed"):
         sample(law.engine, None, length=4, constraints=[Forbidden("c")])
     wanted = [Forbidden("c")]
-    kept = sample(
-        law.engine, None, length=4, chains=64, constraints=wanted, allow=partial(allowed, constraints=wanted)
-    )
+    kept = sample(law.engine, None, length=4, chains=64, constraints=wanted, allow=partial(allowed, constraints=wanted))
     assert kept.texts == law.sample(length=4, chains=64, constraints=wanted).texts
     assert not any("c" in text for text in kept.texts)
 

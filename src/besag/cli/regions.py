@@ -44,8 +44,7 @@ class RegionOptions:
             if not told and record is not None and _APART.search(record.text):
                 told = True
                 say(
-                    f"warning: {record.where}: '{SIGN}' stands between words of {quoted(record.text)}, and is scored as a token "
-                    f"of the text. If it separates regions, say --per region, or --per word --region-sign '{SIGN}'; "
-                    "otherwise nothing is wrong"
+                    f"warning: {record.where}: '{SIGN}' between words of {quoted(record.text)} is scored as a token. "
+                    f"If it separates regions, pass --per region, or --per word --region-sign '{SIGN}'"
                 )
             yield record

@@ -119,15 +119,10 @@ class Chain(Presented):
 
     def to_dict(self) -> dict[str, Any]:
         """All of it for JSON but the steps in between."""
+        parts = zip(self.texts, self.tokens, self.steps, self.statuses, strict=True)
         chains = [
-            {
-                "text": text,
-                "tokens": self.tokens[at],
-                "steps": self.steps[at],
-                **self.summary(at),
-                "status": self.statuses[at],
-            }  # fmt: skip
-            for at, text in enumerate(self.texts)
+            {"text": text, "tokens": tokens, "steps": steps, **self.summary(at), "status": status}
+            for at, (text, tokens, steps, status) in enumerate(parts)
         ]
         about = {name: getattr(self, name) for name in ("template", "kernel", "law", "seed", "model", "dtype")}
         return dict(json_ready({**self._answers(), **about, "chains": chains}))
