@@ -58,20 +58,30 @@ def test_no_target_takes_more_passes_than_it_may(
     assert lm.vocabulary.mask_id not in draft.ids
 
 
-@pytest.mark.parametrize("passes", [None, 3])
-@pytest.mark.parametrize(("name", "way"), CASES)
+# ten steps a position: seconds each
+LONG = [
+    pytest.param(*case.values, None, id=case.id, marks=pytest.mark.slow)
+    for case in CASES
+    if case.values[0] in ("block_gibbs", "metropolis", "tempering")
+]
+WITHOUT_BUDGET = [
+    pytest.param(*case.values, None, id=case.id) for case in CASES if case.values[0] in ("gibbs", "remask")
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "way", "passes"),
+    [*(pytest.param(*case.values, 3, id=f"{case.id}-3") for case in CASES), *WITHOUT_BUDGET, *LONG],
+)
 def test_a_target_does_not_depend_on_the_others_of_the_call(
     lm: Any, name: str, way: dict[str, Any], passes: int | None
 ) -> None:
-    blocks = way.get("move", "single") != "single"  # which have no move where one position is left to be decoded
-    plan = Refinement(
-        kernel(name, **way), passes, draws=2, restarts=0 if blocks else 2, noise=0.4, mend_stutters=True, seed=3
-    )
-    terms, lengths = None if blocks else TERMS, [[5], [6, 4], [3], [7]]
-    together = targets(lm, SOURCES, lengths, plan, terms)
-    for at in (0, 1, 3):
+    plan = Refinement(kernel(name, **way), passes, draws=2, restarts=1, noise=0.4, mend_stutters=True, seed=3)
+    lengths = [[5], [6, 4], [2], [7]]
+    together = targets(lm, SOURCES, lengths, plan, TERMS)
+    for at in (0, 1):
         others = [[]] * at
-        alone = targets(lm, SOURCES[: at + 1], [*others, lengths[at]], plan, terms and terms[: at + 1])[at]
+        alone = targets(lm, SOURCES[: at + 1], [*others, lengths[at]], plan, TERMS[: at + 1])[at]
         assert known(together[at]) == known(alone)
         for one, other in zip(sorted(together[at], key=key), sorted(alone, key=key), strict=True):
             assert (one.total is None) == (other.total is None)

@@ -64,8 +64,7 @@ def fitted(engine: Engine, kernel: Kernel, passes: int | None, columns: Ints) ->
     if isinstance(kernel, MaskPredict):
         own = {field.name: getattr(kernel, field.name) for field in fields(kernel)}
         return Fitted(MaskPredictAtMost(**{**own, "iterations": passes or kernel.iterations}))
-    if isinstance(kernel, BlockGibbs) and len(columns) < kernel.size:
-        kernel = replace(kernel, size=len(columns), inner="sequential", metropolis=False)
+    kernel = _in_smaller_blocks(kernel, len(columns))
     if passes is None or not kernel.ends:
         return Fitted(kernel)
     match kernel:
@@ -95,6 +94,16 @@ def fitted(engine: Engine, kernel: Kernel, passes: int | None, columns: Ints) ->
             return Fitted(replace(kernel, grid=passes))
     named: dict[str, Any] = {field.name: passes for field in fields(kernel) if field.name in OPTION}
     return Fitted(replace(kernel, **named), True)
+
+
+def _in_smaller_blocks(kernel: Kernel, places: int) -> Kernel:
+    """Return a sampler that moves no more positions together than there are: a restart may leave few."""
+    match kernel:
+        case BlockGibbs() if places < kernel.size:
+            return replace(kernel, size=places, inner="sequential", metropolis=False)
+        case Metropolis() | Tempering() if kernel.move != "single" and places < (kernel.size or 2):
+            return replace(kernel, move="single", size=None)
+    return kernel
 
 
 def _windows(kernel: SemiAr, length: int) -> int:
