@@ -134,7 +134,8 @@ class Writing:
             kernel: of a masked translator, "mask_predict" if not given; also "refine", "adaptive", "entropy_bound",
                 "threshold", "ordered", "gibbs", "remask" … By name it takes the likeliest tokens, unless `pick`,
                 `temperature`, `top_k` or `top_p` say otherwise.
-            passes: of the network for a target, at most; if not given, as many as the kernel makes.
+            passes: forward passes to decode a target, at most; if not given, as many as the kernel makes. Placing
+                terms and predicting repeats again take one more each, a restart at most as many again.
             lengths: how many of the likeliest lengths p(n | source) are tried side by side.
             choose: among all targets of a source: "own" (mean log p of what was predicted), "length" (with log p of
                 the length), a method of scoring ("pll", "chain" …), "mbr" (minimum Bayes risk), "judge".

@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, table
+
+from besag.results.status import Status
+from besag.samplers.editing.edit import Edited
 
 FILM = "The film was long and rather dull."
 
@@ -17,7 +20,17 @@ def test_an_edit_changes_what_was_asked_and_little_else(run: Run) -> None:
     found = json.loads(result.stdout)
     assert found["text"].startswith("The girl ")
     assert len(found["flips"]) <= 2
+    assert found["status"] == "ok"
     assert "asked: 'boy' → 'girl'" in result.stderr
+
+
+@pytest.mark.parametrize("shape", ["tsv", "jsonl"])
+def test_a_text_that_reads_as_other_tokens_is_told(run: Run, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Edited, "status", Status.MISREAD)
+    result = run("edit", "The boy lost his keys.", "boy=girl", "--format", shape)
+    assert result.exit_code == 3
+    [row] = [json.loads(result.stdout)] if shape == "jsonl" else table(result.stdout)
+    assert row["status"] == "misread"
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,30 @@ def test_words_say_in_which_region_they_stand(run: Run, lm: besag.LanguageModel)
     assert [float(row["log_prob"]) for row in rows] == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.parametrize("options", [(), ("--per", "word"), ("--per", "token")])
+def test_signs_that_no_region_is_cut_at_are_told_once(run: Run, tmp_path: Path, options: tuple[str, ...]) -> None:
+    path = put(tmp_path / "a.txt", "As | the deer | ran\nThe | cat | sat\n")
+    result = run("score", path, *options)
+    assert result.exit_code == 0
+    [line] = [one for one in result.stderr.splitlines() if "warning" in one]
+    assert "--per region" in line
+    assert "--region-sign '|'" in line
+    assert "As | the deer | ran" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("the deer | ran", ("--per", "word", "--region-sign", "|")), ("the deer | ran", ("--per", "region")),
+        ("a|b", ()), ("x || y", ()), ("| the deer ran", ()),
+    ],
+)  # fmt: skip
+def test_other_signs_are_told_of_no_more(run: Run, text: str, options: tuple[str, ...]) -> None:
+    result = run("score", text, *options)
+    assert result.exit_code == 0
+    assert "warning" not in result.stderr
+
+
 def test_spans_of_characters(run: Run, lm: besag.LanguageModel, tmp_path: Path) -> None:
     path = put(tmp_path / "a.jsonl", json.dumps({"text": TEXT, "at": [[7, 12], [29, 33]], "item": 3}))
     result = run("score", path, "--per", "character-span", "--spans-column", "at")

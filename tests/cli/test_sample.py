@@ -26,6 +26,17 @@ def test_masks_are_drawn_and_the_rest_stays(run: Run) -> None:
     assert run("sample", TEXT, "-k", "ordered", "-c", 3, "--seed", 1).stdout == result.stdout
 
 
+@pytest.mark.parametrize("shape", ["tsv", "jsonl"])
+def test_masks_that_are_left_have_a_status_and_an_exit_code(run: Run, shape: str) -> None:
+    """Of two masks one step of `ordered` draws one; two steps draw both."""
+    for steps, code, status in ((1, 3, "hidden"), (2, 0, "ok")):
+        result = run("sample", TEXT, "-k", "ordered", "-c", 2, "--steps", steps, "--format", shape)
+        assert result.exit_code == code
+        rows = [json.loads(line) for line in result.stdout.splitlines()] if shape == "jsonl" else table(result.stdout)
+        assert [row["status"] for row in rows] == [status] * 2
+        assert all(("[MASK]" in row["text"]) == (status == "hidden") for row in rows)
+
+
 def test_from_nothing_with_options_of_the_kernel(run: Run) -> None:
     result = run("sample", "--length", 4, "--end", ".", "--steps", 6, "--set", "scan=systematic", "--top-k", 20,
                  "--format", "jsonl", "-c", 2)  # fmt: skip
@@ -57,7 +68,7 @@ def test_a_recorded_run_goes_on(run: Run, tmp_path: Path) -> None:
     whole, parts = tmp_path / "whole.jsonl", tmp_path / "parts.jsonl"
     settings = ("sample", TEXT, "-c", 2, "--every", 2)
     assert run(*settings, "--steps", 6, "--record", whole).exit_code == 0
-    assert run(*settings, "--steps", 3, "--record", parts).exit_code == 0
+    assert run(*settings, "--steps", 3, "--record", parts).exit_code == 3  # masks are left
     result = run(*settings, "--steps", 6, "--record", parts, "--resume")
     assert result.exit_code == 0, result.stderr
     assert parts.read_text(encoding="utf-8") == whole.read_text(encoding="utf-8")

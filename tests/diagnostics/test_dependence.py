@@ -15,6 +15,8 @@ from besag.diagnostics import dependence as room
 from besag.diagnostics.dependence import cost, dependence
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.study.pairs import study
+from besag.vocabulary import Vocabulary
 
 
 def information(joint: np.ndarray) -> float:
@@ -41,6 +43,30 @@ def test_spins_of_a_chain_depend_on_their_neighbours_alone():
     near = np.eye(5, k=1, dtype=bool) | np.eye(5, k=-1, dtype=bool)
     assert found.matrix[near].min() > 0.05
     assert found.matrix[~near & ~np.eye(5, dtype=bool)].max() < 1e-9
+
+
+@pytest.mark.parametrize("ask", ["dependence", "rectangles", "study"])
+def test_a_text_is_read_once_whatever_the_number_of_its_pairs(monkeypatch, ask):
+    read, encode = [], Vocabulary.encode
+
+    def counted(self, *given, **named):
+        read.append(1)
+        return encode(self, *given, **named)
+
+    monkeypatch.setattr(Vocabulary, "encode", counted)
+
+    def times(length):
+        read.clear()
+        engine, text = Engine(Arbitrary(4)), " ".join(["s0 s1"] * (length // 2))
+        if ask == "dependence":
+            dependence(engine, text, candidates=2)
+        elif ask == "rectangles":
+            besag.load(engine.conditionals).rectangles(text)
+        else:
+            list(study(engine, [text], per_text=length // 2, candidates=2))
+        return len(read)
+
+    assert times(8) == times(4) <= 4
 
 
 def test_near_pairs_only():

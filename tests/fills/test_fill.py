@@ -10,6 +10,7 @@ from tests.laws import Arbitrary, Counting
 from tests.scores.test_conformance import text
 
 import besag
+from besag import noise
 from besag.conditionals.table import Table
 from besag.engine import Engine
 from besag.errors import BesagError
@@ -71,6 +72,30 @@ def test_draws_follow_the_joint(masks):
     assert found.how.startswith("drawn, seed 3, from the joint over ")
     fewer = filling(table, masked, k=5, sample=True, seed=3, **({"tolerance": 1e-12} if masks > 1 else {}))
     assert ids(fewer) == ids(found)[:5]
+
+
+def test_a_draw_for_one_mask_never_has_probability_0(monkeypatch):
+    """Ten probabilities of a tenth sum to less than 1 by rounding; what is above that sum is no other token."""
+    weights = np.array([0.1] * 10 + [0.0] * 3)
+    assert np.cumsum(weights)[-1] < 1
+    monkeypatch.setattr(noise, "uniform", lambda seed, stream, draw: np.full(len(draw), 1 - 2.0**-53))
+    drawn = filling(Table(weights), "[MASK]", k=3, sample=True)
+    assert ids(drawn) == [(9,)] * 3
+    assert all(row.prob == pytest.approx(0.1) for row in drawn.rows)
+
+
+def test_one_mask_needs_no_joint_and_names_none():
+    table = Table.random(4, 2)
+    one, two = filling(table, "s1 [MASK]"), filling(table, "[MASK] [MASK]")
+    assert (one.method, two.method) == (None, "ag")
+    assert not any("ag" in fact.split() for fact in one.facts)
+    assert json.loads(json.dumps(one.to_dict()))["method"] is None
+
+
+def test_candidates_that_are_all_impossible_are_refused():
+    table = Table([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5], [0.1, 0.1, 0.1]])
+    with pytest.raises(BesagError, match="probability 0"):
+        filling(table, "s0 [MASK]", candidates=[["s2"]])
 
 
 def test_a_beam_draws_nothing():

@@ -9,7 +9,7 @@ import besag
 from besag.conditionals.contract import Questions
 from besag.diagnostics.compatibility import compatibility
 from besag.errors import BesagError
-from besag.places.places import find
+from besag.places.places import find, of_tokens
 from besag.reductions import Row
 from besag.vocabulary import Vocabulary
 
@@ -47,6 +47,16 @@ def test_words_indices_spans_and_tokens_name_the_same_places(cased):
     assert find(cased, TEXT, ("is", "man")).positions == (3, 2)  # in the order asked
     assert find(cased, TEXT, ("##ino", ".")).positions == (7, 8)  # a token as the tokenizer writes it, punctuation
     assert find(cased, TEXT, ("man", "is")).title == "'man' (token 2) and 'is' (token 3)"
+
+
+@pytest.mark.parametrize("pair", [(1, 6), (3, 2), (5, 8)])
+@pytest.mark.parametrize("limit", [None, 8])
+def test_tokens_of_a_text_that_is_read_are_the_places_that_their_numbers_name(cased, pair, limit):
+    expected = find(cased, TEXT, pair, limit, needs_context=False)
+    [encoded] = cased.encode([TEXT])
+    found = of_tokens(cased, encoded, pair, limit)
+    assert (found.at, found.positions, found.gold) == (expected.at, expected.positions, expected.gold)
+    assert found.ids.tolist() == expected.ids.tolist()
 
 
 def test_a_word_is_a_whole_word_of_the_text(cased):

@@ -1,4 +1,5 @@
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -7,11 +8,12 @@ from tests.samplers.exact import Hashed
 
 import besag
 from besag.conditionals.transformer import Transformer
-from besag.constraints import Forbidden
+from besag.constraints import Forbidden, allowed
 from besag.errors import BesagError
 from besag.results.status import Status
 from besag.samplers import kernel
 from besag.samplers.recording import Recording
+from besag.samplers.sampling import sample
 from besag.samplers.sheet import blank, template
 from besag.scores import LengthModel
 
@@ -240,6 +242,15 @@ def test_what_cannot_be_gone_on_with_is_told(law, tmp_path):
         Recording(tmp_path / "run.parquet", about={}, every=1, resume=True)
     with pytest.raises(BesagError, match="no such folder"):
         Recording(tmp_path / "nowhere" / "run.jsonl", about={}, every=1)
+
+
+def test_constraints_are_kept_to_or_refused(law):
+    with pytest.raises(BesagError, match=r"'c'.*besag\.constraints\.allowed"):
+        sample(law.engine, None, length=4, constraints=[Forbidden("c")])
+    wanted = [Forbidden("c")]
+    kept = sample(law.engine, None, length=4, chains=64, constraints=wanted, allow=partial(allowed, constraints=wanted))
+    assert kept.texts == law.sample(length=4, chains=64, constraints=wanted).texts
+    assert not any("c" in text for text in kept.texts)
 
 
 def test_a_run_as_parquet(law, tmp_path):

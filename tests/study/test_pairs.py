@@ -116,6 +116,18 @@ def test_a_conditional_of_zero_leaves_the_score_out_and_the_rest_in():
     assert row.joints["order"]["pair_nll"] == pytest.approx(-math.log(0.1) / 2)
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("per_txt", 1, "'per_txt'.*Did you mean 'per_text'"), ("unknown", 1, "'unknown'"), ("per_text", "a", "'a'"),
+        ("distances", "a", "distances='a'"), ("outcomes", "texts", "outcomes='texts'"),
+    ],
+)  # fmt: skip
+def test_an_argument_that_there_is_not_is_named(option, value, told):
+    with pytest.raises(BesagError, match=told):
+        besag.load(besag.Table.random(3, 2)).pairs(["s0 s1"], **{option: value})
+
+
 def test_wrong_settings_are_refused_before_anything_runs(engine):
     with pytest.raises(BesagError, match="per_text=0"):
         study(engine, TEXTS, per_text=0)

@@ -101,6 +101,8 @@ def test_the_result_tells_itself(lm):
     frame = found.to_pandas()
     assert list(frame.columns)[:5] == ["peptide", "perplexity", "score", "proposed", "status"]
     assert found.to_dict()["binders"][0]["peptide"] == found.best
+    assert (found.normalised, found.to_dict()["normalised"]) == ("", "")
+    assert lm.binders("A", ["GG", "AC"], method="chain").normalised == "token sequences of this length"
     assert found.plot().get_xlabel() or found.plot().get_ylabel()
 
 

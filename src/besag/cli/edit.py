@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from besag.cli import options as o
-from besag.cli.exits import guarded, say
+from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import GivenModelOptions, OutputOptions, RunOptions, grouped
 from besag.cli.positions import Keep, position, positions
 from besag.errors import BesagError
@@ -59,10 +59,11 @@ def edit(
     if output.shape == "jsonl":
         out.write(found.to_dict(), {})
     else:
-        out.write({"original": found.original, "text": found.text, "changed": len(found.flips), "free": found.free}, {})
+        row = {"original": found.original, "text": found.text, "changed": len(found.flips), "free": found.free}
+        out.write({**row, "status": str(found.status)}, {})
     out.close()
     say(" · ".join(found.facts))
-    return 0
+    return 0 if found.status.fine else UNSCORED
 
 
 def _replacements(changes: list[str]) -> dict[Position, str | None]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from besag.cli import options as o
-from besag.cli.exits import guarded
+from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, OutputOptions, RowsOptions, RunOptions, grouped
 from besag.errors import BesagError
-from besag.files.inputs import records
+from besag.files.inputs import Record, records
+from besag.results.words import counted
+
+if TYPE_CHECKING:
+    from besag.language_model import LanguageModel
+    from besag.results.status import Status
 
 TOGETHER = 1024  # texts
 
@@ -52,10 +58,31 @@ def embed(
     shape, out = output.shape, output.open()
     sources = rows.sources(input, "embed", output.output)
     lm = model.load(run.progress)
-    given = filter(None, records(sources, skip=rows.skip, limit=rows.limit))
+    from besag.embedding.embed import dimensions
+
+    given, lacking = filter(None, records(sources, skip=rows.skip, limit=rows.limit)), 0
+    nothing = [None] * dimensions(lm.engine)
     while some := list(islice(given, TOGETHER)):
-        for record, vector in zip(some, lm.embed([one.text for one in some], layer, pool=pool).tolist(), strict=True):
-            numbers = {"vector": vector} if shape == "jsonl" else {f"v{at}": one for at, one in enumerate(vector, 1)}
-            out.write({"text_id": record.number, **numbers}, record.others)
+        for record, vector, status in vectors(lm, some, layer, pool):
+            lacking += vector is None
+            values = nothing if vector is None else vector
+            numbers = {"vector": vector} if shape == "jsonl" else {f"v{at}": one for at, one in enumerate(values, 1)}
+            out.write({"text_id": record.number, **numbers, "status": str(status)}, record.others)
     out.close()
-    return 0
+    if lacking:
+        say(f"{counted(lacking, 'text')} without a vector: see status")
+    return UNSCORED if lacking else 0
+
+
+def vectors(
+    lm: LanguageModel, some: list[Record], layer: int | None, pool: Literal["mean", "first"]
+) -> Iterator[tuple[Record, list[float] | None, Status]]:
+    """Yield each record with its vector, None where there is none, and with its status."""
+    from besag.embedding.embed import statuses
+    from besag.results.status import Status
+
+    found = statuses(lm.engine, [record.text for record in some])
+    texts = [record.text for record, status in zip(some, found, strict=True) if status == Status.OK]
+    made = iter(lm.embed(texts, layer, pool=pool).tolist())
+    for record, status in zip(some, found, strict=True):
+        yield record, next(made) if status == Status.OK else None, status

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from besag.cli import options as o
-from besag.cli.embed import Layer, Pool
-from besag.cli.exits import guarded, say
+from besag.cli.embed import Layer, Pool, vectors
+from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import ModelOptions, PlotOptions, RowsOptions, RunOptions, grouped
+from besag.errors import BesagError
 from besag.files import columns
 from besag.files.inputs import records
 
@@ -50,8 +51,14 @@ def probe(
     from besag.embedding.probe import probe as fit
 
     lm = model.load(run.progress)
-    vectors = lm.embed([record.text for record in found], layer, pool=pool)
-    told = fit(vectors, labels, folds=folds, penalty=penalty, seed=seed)
+    made = list(vectors(lm, found, layer, pool))
+    for record, vector, status in made:
+        if vector is None:
+            say(f"{record.where} is left out: {status.sentence}")
+    seen = [(vector, name) for (_, vector, _), name in zip(made, labels, strict=True) if vector is not None]
+    if not seen:
+        raise BesagError(f"{file!r}: none of its {len(made):,} rows has a vector")
+    told = fit([vector for vector, _ in seen], [name for _, name in seen], folds=folds, penalty=penalty, seed=seed)
     if output.shape == "jsonl":
         out.write(told.to_dict(), {})
     else:
@@ -60,4 +67,4 @@ def probe(
     out.close()
     output.save(told)
     say(" · ".join(told.facts))
-    return 0
+    return UNSCORED if len(seen) < len(made) else 0

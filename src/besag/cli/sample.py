@@ -205,7 +205,7 @@ def sample(
         return INTERRUPTED
     _write(found, output.shape, out)
     say(" · ".join(found.facts))
-    return 0
+    return 0 if found.status.fine else UNSCORED
 
 
 def _run(
@@ -232,7 +232,7 @@ def _write(found: Chain, shape: str, out: Writer) -> None:
     else:
         for chain, line in enumerate(found.texts):
             numbers = {name: value for name, value in found.summary(chain).items() if name != "changed"}
-            out.write({"chain": chain, "text": line, **numbers}, {})
+            out.write({"chain": chain, "text": line, **numbers, "status": str(found.statuses[chain])}, {})
     out.close()
 
 

@@ -145,7 +145,8 @@ def score(
                 },
             )
         )
-    if not work.through(records(sources, skip=rows.skip, limit=rows.limit, done=work.done)):
+    found = parts.noticed(records(sources, skip=rows.skip, limit=rows.limit, done=work.done))
+    if not work.through(found):
         skip = f"--skip {rows.skip + work.done} (and --output another file)"
         say(f"interrupted after {work.done} rows; go on with {command() if isinstance(out, Resumable) else skip}")
         return INTERRUPTED

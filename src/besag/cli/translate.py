@@ -34,7 +34,7 @@ _TRACE = "Show the way of each target after 1, 2, 4, 8 … passes, on stderr, wh
 
 Inputs = Annotated[list[str] | None, typer.Argument(metavar="INPUT", help=_INPUT, show_default=False)]
 KernelName = Annotated[str | None, o.of_method("--kernel", "-k", help=_KERNEL)]
-Passes = Annotated[int | None, o.of_method("--passes", min=1, help="Of the network for a target, at most.")]
+Passes = Annotated[int | None, o.of_method("--passes", min=1, help="Forward passes to decode a target, at most.")]
 Lengths = Annotated[int, o.of_method("--lengths", min=1, help="Likeliest lengths that are tried side by side.")]
 Length = Annotated[int | None, o.of_method("--length", min=1, help="Tokens of a target, where none are predicted.")]
 Draws = Annotated[int, o.of_method("--draws", min=1, help="Targets of each length, where tokens are drawn.")]

@@ -26,7 +26,7 @@ from besag.errors import BesagError, TooLong, quoted
 from besag.joints import asking, metrics
 from besag.joints.candidates import THROUGH
 from besag.joints.registry import Construction, construction
-from besag.places.places import find
+from besag.places.places import find, of_tokens
 from besag.places.positions import Position
 from besag.places.reading import read
 from besag.results import data
@@ -151,7 +151,7 @@ def dependence(
     asked = list(_pairs(conditionals, encoded, places, max_distance))
     if not asked:
         raise BesagError(f"positions={quoted(positions)}: no two of them are at most {max_distance} apart")
-    plans = (_plan(conditionals, text, (places[i], places[j]), how, candidates, outcomes) for i, j in asked)
+    plans = (_plan(conditionals, encoded, (places[i], places[j]), how, candidates, outcomes) for i, j in asked)
     found = list(engine.run(plans))
     matrix = np.full((len(places), len(places)), np.nan)
     for (i, j), one in zip(asked, found, strict=True):
@@ -204,13 +204,13 @@ class _Found(NamedTuple):
 
 def _plan(
     conditionals: Conditionals,
-    text: str,
+    encoded: Encoded,
     pair: tuple[int, int],
     how: Construction,
     candidates: int,
     outcomes: Literal["text", "all"],
 ) -> Plan[_Found]:
-    places = find(conditionals.vocabulary, text, pair, conditionals.max_length, needs_context=False)
+    places = of_tokens(conditionals.vocabulary, encoded, pair, conditionals.max_length)
     unaries = yield from asking.plan(conditionals, places, outcomes=outcomes, candidates=candidates)
     built = how.build(unaries)
     information = metrics.measure(unaries, built).mutual_information

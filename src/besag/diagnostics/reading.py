@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from besag.conditionals.contract import Conditionals, require_both_sides
 from besag.errors import BesagError, quoted
-from besag.places.places import Places, find
+from besag.places.places import Places, find, of_tokens
 from besag.places.positions import Position
 from besag.places.reading import read, text_places, unknown_around
 from besag.vocabulary import Encoded, Vocabulary
@@ -29,7 +29,7 @@ def pairs(conditionals: Conditionals, text: str, positions: Sequence[Position] |
     encoded = read(vocabulary, text)
     if positions is None and vocabulary.mask_id not in encoded.ids:
         near = [pair for pair in pairwise(askable(vocabulary, encoded)) if pair[1] - pair[0] == 1]
-        return [find(vocabulary, text, pair, limit, needs_context=False) for pair in near]
+        return [of_tokens(vocabulary, encoded, pair, limit) for pair in near]
     where = find(vocabulary, text, positions, limit)
     if len(where.at) != 2:
         named = "one was" if len(where.at) == 1 else f"{len(where.at)} were"

@@ -15,11 +15,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from besag.characters import is_text
 from besag.checks import checked
 from besag.conditionals.configuration import block_length_of
 from besag.conditionals.network import Network
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
+from besag.results.status import Status
 
 Vectors = NDArray[np.float32]
 
@@ -29,13 +31,7 @@ def embed(
     engine: Engine, texts: str | Sequence[str], layer: int | None = None, *, pool: Literal["mean", "first"] = "mean"
 ) -> Vectors:
     """(N, H) for N texts, (H,) for one. `layer`: negative from the end, the last if not given."""
-    conditionals = engine.conditionals
-    if not isinstance(conditionals, Network):
-        raise BesagError(f"{conditionals.name!r} has no states of its own: only a network makes vectors of texts")
-    if block_length_of(conditionals.model.config) is not None:
-        raise BesagError(
-            f"{conditionals.name!r} was trained block after block, and never saw a text whole: take another network"
-        )
+    conditionals = _network(engine)
     many = [texts] if isinstance(texts, str) else list(texts)
     encoded = conditionals.vocabulary.encode(many)
     most = conditionals.max_length
@@ -61,6 +57,37 @@ def embed(
 
     engine.in_batches(np.array([len(encoded[row].ids) for row in order]), run)
     return found[0] if isinstance(texts, str) else found
+
+
+def statuses(engine: Engine, texts: Sequence[str]) -> list[Status]:
+    """Return for each text whether `embed` makes a vector of it, or why not."""
+    most, good = engine.conditionals.max_length, [is_text(text) for text in texts]
+    read = iter(engine.conditionals.vocabulary.encode([text for text, one in zip(texts, good, strict=True) if one]))
+    found = []
+    for one in good:
+        if not one:
+            found.append(Status.UNDECODABLE)
+            continue
+        encoded = next(read)
+        long = most is not None and len(encoded.ids) > most
+        found.append(Status.EMPTY if encoded.special.all() else Status.LONG if long else Status.OK)
+    return found
+
+
+def dimensions(engine: Engine) -> int:
+    """Return the length of a vector."""
+    return _width(_network(engine).model)
+
+
+def _network(engine: Engine) -> Network:
+    conditionals = engine.conditionals
+    if not isinstance(conditionals, Network):
+        raise BesagError(f"{conditionals.name!r} has no states of its own: only a network makes vectors of texts")
+    if block_length_of(conditionals.model.config) is not None:
+        raise BesagError(
+            f"{conditionals.name!r} was trained block after block, and never saw a text whole: take another network"
+        )
+    return conditionals
 
 
 def _layer(conditionals: Network, layer: int | None) -> int:

@@ -78,7 +78,7 @@ class Fill(Presented):
     rows: tuple[Filling, ...]
     how: str  # over what they are the likeliest, and whether that is certain
     lost: tuple[float, ...] | None  # the mass of each place that was not looked at; None where a beam searched
-    method: str
+    method: str | None  # the construction of the joint; None for one mask, which needs no joint
     status: Status  # "ok", or "not converged"
     model: str
     dtype: str
@@ -98,7 +98,8 @@ class Fill(Presented):
     def facts(self) -> list[str]:
         """What a reader must know about the numbers, most important first."""
         unfinished = warning(self.status, self.details)
-        return [*unfinished, *self.said, self.how, f"method {self.method}", self.model, self.dtype]
+        method = "the model's own distribution" if self.method is None else f"method {self.method}"
+        return [*unfinished, *self.said, self.how, method, self.model, self.dtype]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -178,7 +179,8 @@ def fill(
         for ids, log_prob in zip(found.ids, found.log_probs, strict=True)
     )
     said = (*unseen(places.unknown), *found.said)
-    return Fill(text, rows, found.how, found.lost, method, found.status, model.name, masks.dtype, found.details, said)
+    joint = None if len(places.at) == 1 else method
+    return Fill(text, rows, found.how, found.lost, joint, found.status, model.name, masks.dtype, found.details, said)
 
 
 @dataclass(frozen=True)
@@ -225,12 +227,13 @@ class _Masks:
 
         log_probs = next(self.engine.run([plan()]))
         total = np.logaddexp.reduce(log_probs)
+        if total == -np.inf:
+            raise BesagError(f"the model gives each of {what} probability 0 at {places.title}: give other candidates")
         best = np.lexsort((allowed, -log_probs))[: self.k]
         if self.seed is not None:
             heights = noise.uniform(self.seed, noise.Measuring.DRAW, np.arange(self.k))
-            best = np.searchsorted(np.cumsum(np.exp(log_probs - total)), heights, side="right").clip(
-                max=len(allowed) - 1
-            )
+            cumulated = np.cumsum(np.exp(log_probs - total))  # its last is 1 up to rounding
+            best = np.searchsorted(cumulated, heights * cumulated[-1], side="right")
         lost = (-float(np.expm1(min(total, 0.0))),)
         log_probs = (log_probs - total)[best]
         return Found([(int(allowed[x]),) for x in best], log_probs.tolist(), self.exact(what, lost), lost)

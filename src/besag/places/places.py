@@ -66,8 +66,7 @@ def find(
     `gold` names the true tokens where masks stand. A context of nothing but unknown tokens is refused, unless somebody
     who looks at many places of a text has seen to the whole of it (`needs_context`).
     """
-    if vocabulary.mask_id is None or vocabulary.mask_token is None:
-        raise BesagError("this tokenizer has no mask token, so no place of a text can be hidden and asked.")
+    _refuse_without_mask(vocabulary)
     encoded = read(vocabulary, text)
     if positions is None:
         found = tuple(np.flatnonzero(encoded.ids == vocabulary.mask_id).tolist())
@@ -75,13 +74,31 @@ def find(
             raise BesagError(f"{quoted(text)} has no mask: write {MASK} where tokens are asked, or give positions.")
     else:
         found = _named(TokenisedText.of(vocabulary, text, encoded), positions)
-    ids, start = window_around(encoded, found, max_length)
-    own = tuple(encoded.ids[list(found)].tolist())
-    if gold is not None:
-        own = _gold(vocabulary, encoded, found, own, gold)
-    known = not {vocabulary.mask_id, vocabulary.unknown_id} & {*own}
-    places = Places(encoded, ids, tuple(position - start for position in found), found, own if known else None)
+    places = of_tokens(vocabulary, encoded, found, max_length, gold=gold)
     return replace(places, unknown=unknown_around(vocabulary, places.shown, places.at)) if needs_context else places
+
+
+def of_tokens(
+    vocabulary: Vocabulary,
+    encoded: Encoded,
+    tokens: tuple[int, ...],
+    max_length: int | None = None,
+    *,
+    gold: Sequence[str] | None = None,
+) -> Places:
+    """Return the places of some tokens of a text that is read already: many pairs of a text need not read it again."""
+    _refuse_without_mask(vocabulary)
+    ids, start = window_around(encoded, tokens, max_length)
+    own = tuple(encoded.ids[list(tokens)].tolist())
+    if gold is not None:
+        own = _gold(vocabulary, encoded, tokens, own, gold)
+    known = not {vocabulary.mask_id, vocabulary.unknown_id} & {*own}
+    return Places(encoded, ids, tuple(token - start for token in tokens), tokens, own if known else None)
+
+
+def _refuse_without_mask(vocabulary: Vocabulary) -> None:
+    if vocabulary.mask_id is None or vocabulary.mask_token is None:
+        raise BesagError("this tokenizer has no mask token, so no place of a text can be hidden and asked.")
 
 
 def _named(where: TokenisedText, positions: Sequence[Position]) -> tuple[int, ...]:

@@ -65,6 +65,11 @@ class Chain(Presented):
         return sum(token == self.mask for tokens in self.tokens for token in tokens)
 
     @property
+    def statuses(self) -> tuple[Status, ...]:
+        """(C,) whether the text of each chain is whole."""
+        return tuple(Status.HIDDEN if self.mask in tokens else Status.OK for tokens in self.tokens)
+
+    @property
     def status(self) -> Status:
         return Status.HIDDEN if self.hidden else Status.OK
 
@@ -114,16 +119,20 @@ class Chain(Presented):
 
     def to_dict(self) -> dict[str, Any]:
         """All of it for JSON but the steps in between."""
+        parts = zip(self.texts, self.tokens, self.steps, self.statuses, strict=True)
         chains = [
-            {"text": text, "tokens": self.tokens[at], "steps": self.steps[at], **self.summary(at)}
-            for at, text in enumerate(self.texts)
+            {"text": text, "tokens": tokens, "steps": steps, **self.summary(at), "status": status}
+            for at, (text, tokens, steps, status) in enumerate(parts)
         ]
         about = {name: getattr(self, name) for name in ("template", "kernel", "law", "seed", "model", "dtype")}
         return dict(json_ready({**self._answers(), **about, "chains": chains}))
 
     def to_pandas(self) -> DataFrame:
         """One row a chain; `frame.attrs` says what was run."""
-        rows = [{"chain": at, "text": text, **self.summary(at)} for at, text in enumerate(self.texts)]
+        rows = [
+            {"chain": at, "text": text, **self.summary(at), "status": self.statuses[at]}
+            for at, text in enumerate(self.texts)
+        ]
         return data.frame(self, rows)
 
     @checked

@@ -70,7 +70,7 @@ def sample(
     kernel = _kernel(kernel, options)
     require_both_sides(conditionals, "a kernel")
     _refuse_numbers(chains, steps, length, every, seed)
-    _refuse_misfits(text, length, free, keep, end, constraints, outcomes)
+    _refuse_misfits(text, length, free, keep, end, constraints, outcomes, allow)
     of = lengths(0 if length is None else length, chains, seed)  # the sheet of each chain; a text is one for all
     sheets = {
         n: blank(conditionals, n, end=end, long=kernel.long)
@@ -142,8 +142,9 @@ def _refuse_misfits(
     end: str,
     constraints: Sequence[object],
     outcomes: str,
+    allow: Allow | None,
 ) -> None:
-    """What is said of a text, and what of a length, do not go together."""
+    """What is said of a text, and what of a length, do not go together; nor constraints that nothing keeps to."""
     if text is not None and not isinstance(text, str):
         raise BesagError(f"{quoted(text)} is no text: give one text; chains are what there may be many of.")
     if (text is None) == (length is None):
@@ -158,6 +159,12 @@ def _refuse_misfits(
         raise BesagError(f"end={end!r} closes a text from nothing; write it into {quoted(text)}.")
     if constraints and outcomes != "text":
         raise BesagError(f"constraints are on text, and outcomes={outcomes!r} draws special tokens too: leave one out.")
+    if constraints and allow is None:
+        raise BesagError(
+            f"constraints={quoted([*map(str, constraints)])}: without `allow`, which says what they leave at each "
+            "position, nothing would keep to them. Call `lm.sample(..., constraints=...)`, or give "
+            "allow=partial(besag.constraints.allowed, constraints=constraints)"
+        )
 
 
 @dataclass

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal
 
+from besag.checks import checked
 from besag.conditionals.contract import Conditionals
 from besag.engine import IDLE, Engine, Idle, Plan
 from besag.errors import BesagError
@@ -21,7 +22,7 @@ from besag.joints import asking, metrics, passes
 from besag.joints.comparison import usual
 from besag.joints.registry import Construction, construction
 from besag.joints.unaries import Unaries
-from besag.places.places import Places, find
+from besag.places.places import Places, of_tokens
 from besag.results.data import from_json, json_ready
 from besag.results.status import Status
 from besag.study.pair_sampling import DISTANCES, Pair, Scheme, sample_pairs, schemes
@@ -69,11 +70,12 @@ class PairRow:
         return cls(**{**found, **sequences, **numbers, "status": Status(found["status"]), "joints": joints})
 
 
+@checked
 def study(
     engine: Engine,
     texts: Iterable[str],
     *,
-    pairs: Sequence[str] = PAIRS,
+    pairs: str | Sequence[str] = PAIRS,
     distances: Sequence[int] = DISTANCES,
     per_text: int = 1,
     seed: int = 0,
@@ -146,7 +148,7 @@ def _plan(
 
 
 def _places(conditionals: Conditionals, pair: Pair, encoded: Encoded) -> Places:
-    return find(conditionals.vocabulary, encoded.text, (pair.a, pair.b), conditionals.max_length, needs_context=False)
+    return of_tokens(conditionals.vocabulary, encoded, (pair.a, pair.b), conditionals.max_length)
 
 
 def _row(pair: Pair, encoded: Encoded, unaries: Unaries | None = None, chosen: Sequence[Construction] = ()) -> PairRow:

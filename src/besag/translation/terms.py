@@ -13,6 +13,7 @@ from functools import cache
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from besag.arrays import Floats
 from besag.conditionals.contract import Questions
@@ -49,16 +50,19 @@ def _before(vocabulary: Vocabulary) -> str:
     return vocabulary.mask_token or "a"
 
 
-def clamped(engine: Engine, canvas: Canvas, terms: Sequence[tuple[Term, ...]]) -> tuple[Canvas, int]:
-    """The canvas with the terms (of each of its C chains) standing in it, and the passes that took: 0 or 1."""
+def clamped(engine: Engine, canvas: Canvas, terms: Sequence[tuple[Term, ...]]) -> tuple[Canvas, Tensor]:
+    """Return the canvas with the terms of each of its C chains written on it, and (C,) the passes that took: 0 or 1."""
+    wanted = torch.tensor([bool(own) for own in terms])  # (C,)
     if not any(terms):
-        return canvas, 0
-    free = canvas.free.cpu()  # (C, L)
+        return canvas, wanted.long()
+    free = canvas.free.cpu() & wanted[:, None]  # (C, L)
     row, place = free.nonzero(as_tuple=True)  # (M,) each, sorted by chain
     tokens = [sorted({token for term in own for token in term}) for own in terms]
     width = max(map(len, tokens))
     padded = torch.tensor([[*own, *[0] * (width - len(own))] for own in tokens])  # (C, t)
-    questions = Questions(canvas.ids, row, place, padded[row], given=canvas.given)
+    there = wanted.to(canvas.ids.device)
+    number = wanted.cumsum(0) - 1  # (C,) of each chain among those that have terms
+    questions = Questions(canvas.ids[there], number[row], place, padded[row], given=canvas.given_to(wanted))
     told = engine.ask(questions, Target())["target"].double().cpu().numpy()  # (M, t)
     engine.check()
     ids, still = canvas.ids.clone(), canvas.free.clone()
@@ -70,7 +74,7 @@ def clamped(engine: Engine, canvas: Canvas, terms: Sequence[tuple[Term, ...]]) -
             at = torch.from_numpy(places[start : start + len(term)]).to(ids.device)
             ids[chain, at] = torch.tensor(term, device=ids.device)
             still[chain, at] = False
-    return canvas._replace(ids=ids, free=still), 1
+    return canvas._replace(ids=ids, free=still), wanted.long()
 
 
 def best_places(tables: Sequence[Floats]) -> list[int]:

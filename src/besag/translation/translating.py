@@ -184,7 +184,7 @@ def _refined(engine: Engine, texts: list[str], wish: Wish) -> tuple[list[Transla
             own = None if terms is None else [terms[at] for at in some]
             given = [ids[at] for at in some]
             sizes = _sizes(engine.conditionals, lengths, given, wish, own)
-            drafts = refined(engine, given, sizes, plan, own, bar.update)
+            drafts = refined(engine, given, sizes, plan, own, bar.update, some)
             laws = [lengths.law(one) for one in given] if lengths and choice.by == LENGTH else [None] * len(given)
             hypotheses = [
                 [writer.hypothesis(one, law) for one in found] for found, law in zip(drafts, laws, strict=True)

@@ -61,7 +61,7 @@ class Binders(Presented):
     target: str
     binders: tuple[Binder, ...]
     method: str
-    normalised: bool  # is the score a log-probability, and not a pseudo one?
+    normalised: str  # the sample space that the probability of a score sums to one over; "": it is a pseudo one
     kernel: str  # by which peptides were proposed, if any were
     seed: int
     model: str
@@ -95,7 +95,7 @@ class Binders(Presented):
 
     def to_dict(self) -> dict[str, Any]:
         """All of it for JSON."""
-        names = ("target", "method", "kernel", "seed", "model", "dtype")
+        names = ("target", "method", "normalised", "kernel", "seed", "model", "dtype")
         rows = [one._asdict() for one in self.binders]
         return dict(json_ready({**self._answers(), **{name: getattr(self, name) for name in names}, "binders": rows}))
 
@@ -165,7 +165,7 @@ def binders(
     found.sort(key=lambda one: (not np.isfinite(one.perplexity), one.perplexity if np.isfinite(one.perplexity) else 0))
     conditionals = engine.conditionals
     return Binders(
-        protein.sequence, tuple(found), how.label, bool(how.normalised), kernel, seed, conditionals.name,
+        protein.sequence, tuple(found), how.label, how.normalised, kernel, seed, conditionals.name,
         dtype_name(conditionals.dtype),
     )  # fmt: skip
 

@@ -31,7 +31,7 @@ from besag.engine import Engine, Plan
 from besag.errors import BesagError, nearest, quoted
 from besag.joints import asking
 from besag.joints.registry import CONSTRUCTIONS, Construction, construction
-from besag.places.places import find
+from besag.places.places import of_tokens
 from besag.results.status import Status
 from besag.scores.passage import BLOCK, Passage
 from besag.scores.scoring import score
@@ -157,12 +157,12 @@ def _joint(engine: Engine, protein: Protein, variants: Sequence[Variant], how: C
 def _pairs(
     engine: Engine, protein: Protein, pairs: Sequence[Hidden], how: Construction
 ) -> Iterator[Plan[tuple[Floats, Status]]]:
-    conditionals, text = engine.conditionals, protein.encoded.text
+    conditionals = engine.conditionals
     residues = protein.ids.tolist()
 
     def pair(places: Hidden) -> Plan[tuple[Floats, Status]]:
-        tokens = protein.encoded.places[list(places)].tolist()
-        asked = find(conditionals.vocabulary, text, tokens, conditionals.max_length, needs_context=False)
+        tokens = tuple(protein.encoded.places[list(places)].tolist())
+        asked = of_tokens(conditionals.vocabulary, protein.encoded, tokens, conditionals.max_length)
         try:
             unaries = yield from asking.plan(conditionals, asked, candidates=[residues, residues])
         except NotFinite:

@@ -85,7 +85,7 @@ class BlockDiffusion(Decoder):
 
     def step(self, engine: Engine, noise: Noise, state: State) -> tuple[State, Info]:
         hides = hidden(state)  # (C, L)
-        block = torch.arange(hides.shape[1], device=hides.device) // (self.size or _own_size(engine) or USUAL)
+        block = torch.arange(hides.shape[1], device=hides.device) // self.block_size(engine)
         now = block[hides.int().argmax(1)].where(hides.any(1), -1)  # (C,) the block that each chain is at
         inside = hides & (block == now[:, None])
         shown = self._shown(engine, state, block > now[:, None])
@@ -106,6 +106,10 @@ class BlockDiffusion(Decoder):
             passes = passes + answers.passes
         told = {"revealed": chosen.sum(1), "block": now, "log_prob": log_prob}
         return State(token, state.canvas, state.step + 1), Info(changes(state.ids, token), passes, told)
+
+    def block_size(self, engine: Engine) -> int:
+        """Return the number of tokens of a block."""
+        return self.size or _own_size(engine) or USUAL
 
     def _shown(self, engine: Engine, state: State, later: Tensor) -> Tensor:
         """(C, L) what is asked: with everything hidden that stands after the block, but special tokens at the ends."""

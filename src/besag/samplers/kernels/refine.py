@@ -1,4 +1,4 @@
-"""RefineState: all places at once, from the whole sequence as it stands, again and again.
+"""Iterative refinement: all places at once, from the whole sequence as it stands, again and again.
 
     x_i ← argmax or draw of p(x_i | x)     for all free i at once, x the sequence of the step before, nothing hidden
 
