@@ -123,7 +123,7 @@ def _named(built: Conditionals, name: str | None) -> Conditionals:
 def _compile(conditionals: Conditionals) -> None:
     compiles = getattr(conditionals, "compile", None)
     if compiles is None:
-        raise BesagError(f"compile=True: {conditionals.name!r} is no network, and has no layers to compile")
+        raise BesagError(f"compile=True: {conditionals.name!r} has no layers to compile: it is not a network")
     if conditionals.device.type == "cuda":
         compiles()
     else:

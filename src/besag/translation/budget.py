@@ -144,7 +144,7 @@ def _masked(state: AnyState) -> Tensor:
 
 
 def _measuring(kernel: Adaptive, masked: Tensor) -> Tensor:
-    """(C,) the passes of a step of `adaptive` beside the one that predicts."""
+    """(C,) the passes of a step of `adaptive` in addition to the one that predicts."""
     table = 2 * kernel.candidates + 1  # passes of a pair joint
     joint = table if kernel.pairs == "ag" else 0
     match kernel.signal:

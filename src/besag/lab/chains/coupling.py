@@ -46,7 +46,7 @@ class Coalescence(NamedTuple):
         """
         number(epsilon, "epsilon", least=1e-9, most=1)
         number(tail, "tail", least=1e-12, most=0.5)
-        most = binomial(len(self.times), 1 - epsilon, tail)[1]  # so many or more happen with a probability above it
+        most = binomial(len(self.times), 1 - epsilon, tail)[1]  # P(at least this many) exceeds `tail`
         ordered = np.sort(np.where(self.met, self.times, np.inf))
         return float(ordered[most]) if most < len(ordered) else math.inf
 
