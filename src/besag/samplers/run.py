@@ -25,9 +25,8 @@ from besag.conditionals.contract import Given
 from besag.engine import Engine
 from besag.errors import BesagError, TooLong
 from besag.files.whole import whole
-from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise
+from besag.samplers.kernel import SWEEPS, AnyState, Canvas, Info, Kernel, Noise
 
-SWEEPS = 10  # of a chain, when nobody says how long it is to run
 LOOK = 64  # steps between two looks for NaN, each of which waits for the device
 
 

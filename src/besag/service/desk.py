@@ -38,7 +38,6 @@ log = logging.getLogger("besag.service")
 class Limits:
     body: int = 8 * 2**20  # bytes
     seconds: float = 300.0  # for a request that sets no deadline
-    texts: int = 4096  # of one request
 
 
 @dataclass

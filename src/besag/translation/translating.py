@@ -25,6 +25,8 @@ from besag.results.words import dtype_name
 from besag.samplers import KERNELS, Kernel
 from besag.samplers import kernel as kernel_named
 from besag.samplers.sheet import blank
+from besag.scores import METHODS, method
+from besag.scores.registry import ENDS
 from besag.scores.source_length import SourceLengths
 from besag.sources import require_source, too_long
 from besag.translation.choosing import JUDGE, LENGTH, OWN, Choice, Hypothesis
@@ -92,6 +94,21 @@ def wish(kernel: str | Kernel | None = None, **options: Any) -> Wish:
     own = {one.name for one in fields(Wish)} - {"kernel", "options"}
     told = {name: value for name, value in options.items() if name in own}
     return Wish(kernel, **told, options={name: value for name, value in options.items() if name not in own})
+
+
+def cost(wish: Wish, source: int, target: int, causal: bool = False) -> int:
+    """Return about how many tokens the targets of one source run, each of `target` tokens; of a beam where `causal`.
+
+    Beside the passes of the kernel there is at most one each for the start, for what is left, and for terms or repeats.
+    """
+    if causal:
+        return source + wish.beam * target * (target + 1) // 2
+    kernel, steps = Refinement(kernel_of(wish.kernel or USUAL, wish.options), wish.passes).kernel_for(target)
+    length = target + ENDS
+    each = (1 + wish.restarts) * (kernel.cost(target, length, steps, source) + 3 * (length + source))
+    if wish.choose is not None and wish.choose in METHODS:
+        each += method(wish.choose).cost(target, length + source)
+    return source + wish.lengths * wish.draws * each
 
 
 def translate(engine: Engine, sources: str | Sequence[str], wish: Wish) -> Translations:

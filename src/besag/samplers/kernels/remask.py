@@ -46,7 +46,7 @@ from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.noise import Sampling
 from besag.samplers.drawing import COLDEST
-from besag.samplers.kernel import Canvas, Info, Noise, changes, register
+from besag.samplers.kernel import Canvas, Info, Noise, changes, made, register
 from besag.samplers.kernels.decoding import (
     Decoder,
     drawn_at,
@@ -95,6 +95,9 @@ class Remask(Decoder):
         checked_grid(self.grid)
         schedule(self.schedule)
         super().__post_init__()
+
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        return made(self.grid, steps) * (length + source)
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> RemaskState:
         moves = hidden_at_first(canvas)
