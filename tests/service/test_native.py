@@ -118,6 +118,36 @@ def test_a_reader_who_leaves_ends_the_chain():
         assert emptied(one)  # of steps that take a minute
 
 
+LONG_RUN = {"text": "the [MASK] sat", "kernel": "remask", "chains": 1, "options": {"grid": 100_000}}
+
+
+def test_a_deadline_ends_steps_that_ask_nothing():
+    """Most of these steps reveal nothing, and so run nothing."""
+    one = desk()
+    with asked(one) as client:
+        answer = client.post("/sample", json=LONG_RUN, headers={"Besag-Deadline": "0.5"})
+        assert answer.status_code == 504, answer.text
+        assert emptied(one)
+
+
+def test_a_client_who_leaves_ends_steps_that_ask_nothing():
+    one = desk()
+    with served(one) as address:
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{address}/sample", json=LONG_RUN, timeout=1)
+        assert emptied(one)
+
+
+def test_memory_that_runs_out_is_told_and_is_no_fault(client, monkeypatch):
+    def full(*given, **named):
+        raise RuntimeError("[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: you tried")
+
+    monkeypatch.setattr("besag.language_model.LanguageModel.sample", full)
+    answer = client.post("/sample", json={"text": TWO})
+    assert answer.status_code == 503
+    assert "ask for less" in answer.json()["error"]["message"]
+
+
 LONG = " ".join(["the cat sat on the mat"] * 9)  # 54 tokens, of which the model sees 40
 
 

@@ -31,7 +31,7 @@ from typing import ClassVar, ParamSpec, Protocol
 
 import typer
 
-from besag.errors import BesagError, quoted
+from besag.errors import BesagError, out_of_memory, quoted
 from besag.files.claim import released
 from besag.results.tables import shown
 
@@ -115,7 +115,7 @@ def _refuse_beyond(given: Mapping[str, object]) -> None:
 
 def _say_fault(fault: Exception) -> int:
     """What is said of an error that is nobody's but ours, or of the machine's, and the exit code."""
-    if isinstance(fault, MemoryError):
+    if out_of_memory(fault):
         say("error: there is not enough memory for this: give less at a time, or a smaller model")
         return WRONG
     if isinstance(fault, RecursionError):

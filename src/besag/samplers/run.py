@@ -27,6 +27,7 @@ from besag.errors import BesagError, TooLong
 from besag.files.whole import whole
 from besag.samplers.kernel import SWEEPS, AnyState, Canvas, Info, Kernel, Noise
 
+TOGETHER = 1024  # steps whose numbers are stacked: a tensor takes a hundred times the memory of its few numbers
 LOOK = 64  # steps between two looks for NaN, each of which waits for the device
 
 
@@ -57,6 +58,7 @@ def walk(
         state = kernel.init(engine, noise, canvas)
     yield state, None
     while (steps is None or state.step < steps) and not kernel.done(state):
+        engine.check_wanted()  # here too: a step may need no pass
         state, info = kernel.step(engine, noise, state)
         if state.step % LOOK == 0:
             engine.check()
@@ -82,25 +84,37 @@ class Trace:
     """What is kept of a run: numbers of every step, sequences of every `every`-th."""
 
     every: int | None
-    told: dict[str, list[Tensor]] = field(default_factory=dict)  # (C,) a step
+    told: dict[str, list[Tensor]] = field(default_factory=dict)  # (C,) a step, of the last steps
+    blocks: dict[str, list[NDArray[Any]]] = field(default_factory=dict)  # (C, TOGETHER) each, of the steps before them
     steps: list[int] = field(default_factory=list)  # the steps whose sequences are kept
     ids: list[Tensor] = field(default_factory=list)  # (C, L) each
 
     def add(self, state: AnyState, info: Info | None) -> None:
         if info is not None:
             for name, value in {"changed": info.changed, "passes": info.passes, **info.more}.items():
-                self.told.setdefault(name, []).append(value)
+                told = self.told.setdefault(name, [])
+                told.append(value)
+                if len(told) == TOGETHER:
+                    self.blocks.setdefault(name, []).append(_stacked(told))
+                    told.clear()
         if self.every is not None and state.step % self.every == 0:
             self.steps.append(state.step)
             self.ids.append(state.ids)
 
     def numbers(self) -> dict[str, NDArray[Any]]:
         """(C, S) each, by name."""
-        return {name: torch.stack(values, 1).numpy(force=True) for name, values in self.told.items()}
+        blocks = {
+            name: [*self.blocks.get(name, ()), *([_stacked(last)] if last else [])] for name, last in self.told.items()
+        }
+        return {name: np.concatenate(own, 1) for name, own in blocks.items()}
 
     def sequences(self) -> NDArray[np.int64]:
         """(C, K, L) at the steps that were kept."""
         return torch.stack(self.ids, 1).numpy(force=True)
+
+
+def _stacked(values: list[Tensor]) -> NDArray[Any]:
+    return torch.stack(values, 1).numpy(force=True)
 
 
 # ---- a state on disk

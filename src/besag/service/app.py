@@ -30,7 +30,7 @@ from starlette.exceptions import HTTPException
 import besag
 from besag.admission import Busy, Late, Stopped, TooLarge
 from besag.batches import NotFinite
-from besag.errors import BesagError, TooLong
+from besag.errors import BesagError, TooLong, out_of_memory
 from besag.explorer import routes as explorer
 from besag.service import native, openai
 from besag.service.desk import Desk, log
@@ -119,10 +119,13 @@ class Door:
 
         try:
             await self._admitted(scope, receive, sent)
-        except Exception:
+        except Exception as failure:
             log.exception("a fault of besag, in %s", scope["path"])
+            refusal = told(500, "a fault of the server; its log says more", "Fault")
+            if out_of_memory(failure):
+                refusal = told(503, "there is not enough memory for this: ask for less at a time", "OutOfMemory")
             if not status:
-                await told(500, "a fault of the server; its log says more", "Fault")(scope, receive, sent)
+                await refusal(scope, receive, sent)
         finally:
             seconds = time.perf_counter() - began
             route = getattr(scope.get("route"), "path", "other")

@@ -155,7 +155,7 @@ def _from_the_left(engine: Engine, texts: list[str], wish: Wish) -> tuple[list[T
             some = good[start : start + BLOCK]
             found = left_to_right(
                 engine.conditionals, [texts[at] for at in some], beam=wish.beam, alpha=wish.alpha,
-                in_turn=engine.in_turn,
+                in_turn=engine.in_turn, check=engine.check_wanted,
             )  # fmt: skip
             for at, own in zip(some, found, strict=True):
                 best = tuple(
