@@ -33,6 +33,7 @@ import typer
 
 from besag.errors import BesagError, out_of_memory, quoted
 from besag.files.claim import released
+from besag.files.whole import held_back
 from besag.results.tables import shown
 
 LARGEST = 10**18  # a number in an option stays below
@@ -177,7 +178,6 @@ class CtrlC:
 
     def __init__(self) -> None:
         self._process = os.getpid()
-        self._writing = self._pending = False
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -193,16 +193,7 @@ class CtrlC:
             for one, handler in before.items():
                 signal.signal(one, handler)
 
-    @contextmanager
-    def held_back(self) -> Iterator[None]:
-        self._writing = True
-        try:
-            yield
-        finally:
-            self._writing = False
-        if self._pending:
-            self._pending = False
-            raise KeyboardInterrupt
+    held_back = staticmethod(held_back)
 
     @contextmanager
     def whole(self, out: Output) -> Iterator[Finished]:
@@ -226,7 +217,4 @@ class CtrlC:
             signal.raise_signal(number)
             return
         CtrlC.last = number
-        if self._writing and not self._pending:
-            self._pending = True
-        else:
-            raise KeyboardInterrupt
+        raise KeyboardInterrupt

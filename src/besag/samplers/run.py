@@ -24,7 +24,7 @@ from besag.checks import MOST_STEPS, whole_number
 from besag.conditionals.contract import Given
 from besag.engine import Engine
 from besag.errors import BesagError, TooLong
-from besag.files.whole import whole
+from besag.files.whole import write_arrays
 from besag.samplers.kernel import SWEEPS, AnyState, Canvas, Info, Kernel, Noise
 
 TOGETHER = 1024  # steps whose numbers are stacked: a tensor takes a hundred times the memory of its few numbers
@@ -122,9 +122,7 @@ def _stacked(values: list[Tensor]) -> NDArray[Any]:
 
 def save(state: Any, path: str | Path, about: dict[str, Any]) -> None:
     """Write a state as arrays, with what it is the state of; whole, or not at all. None: no step is made yet."""
-    arrays: dict[str, Any] = dict(_arrays(state, ""))
-    with whole(path) as draft, open(draft, "wb") as file:
-        np.savez(file, about=np.array(json.dumps(about)), **arrays)
+    write_arrays(path, about, dict(_arrays(state, "")))
 
 
 def read(path: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
