@@ -140,7 +140,9 @@ def test_a_client_who_leaves_ends_steps_that_ask_nothing():
 
 def test_memory_that_runs_out_is_told_and_is_no_fault(client, monkeypatch):
     def full(*given, **named):
-        raise RuntimeError("[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: you tried")
+        raise RuntimeError(
+            "[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: you tried"
+        )
 
     monkeypatch.setattr("besag.language_model.LanguageModel.sample", full)
     answer = client.post("/sample", json={"text": TWO})

@@ -51,6 +51,7 @@ class Desk:
     urgent: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "besag-health"))
     loaders: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "besag-load"))
     draining: bool = False
+    open: int = 0  # requests that are not answered yet
 
     async def answer(
         self,
