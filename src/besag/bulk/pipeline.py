@@ -35,8 +35,8 @@ SETTINGS = {  # of Ray's, unless somebody has set them
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_worker_niceness": "0",  # 15 would let every other process go first: actors are the work here
 }  # fmt: skip
-# Of a cluster of our own, before Ray is imported. Its ports are opened on loopback only, on Linux as on the systems that
-# the setting is named after, and a connection needs a token. A version of Ray without tokens ignores them.
+# Of a cluster of our own, before Ray is imported. Its ports are opened on loopback only, on Linux as on the systems
+# that the setting is named after, and a connection needs a token. A version of Ray without tokens ignores them.
 OWN = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32),
