@@ -96,7 +96,7 @@ def test_devices_and_pipes_are_written_as_they_are(tmp_path: Path) -> None:
 WRITES = {"open", "write", "seek", "tell", "flush", "close", "writelines", "truncate"}
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # a file that was interrupted as it opened has no owner to close it
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # a file that was interrupted as it opened has no owner
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_at_any_write_call_of_arrays_is_an_interruption(tmp_path: Path, number: int) -> None:
     """Raised before and after each call that writes, one after the other: KeyboardInterrupt, and a whole file."""

@@ -71,9 +71,8 @@ def test_work_that_nobody_waits_for_ends_before_the_next_step(name):
 
     law, steps = Table.random(3, 4, seed=0), []
     options = {"gibbs": {}, "remask": {"grid": 100_000}, "ancestral": {"grid": 64, "cache": False}}[name]
+    engine, canvas = Unwanted(law, progress=False), blank(law, 4, 2)
+    found = walk(engine, kernel(name, **options), canvas, Noise(0, torch.arange(2)), None)
     with pytest.raises(BesagError, match="cancelled"):
-        for state, _ in walk(
-            Unwanted(law, progress=False), kernel(name, **options), blank(law, 4, 2), Noise(0, torch.arange(2)), None
-        ):
-            steps.append(state.step)
+        steps.extend(state.step for state, _ in found)
     assert steps == [0, 1, 2, 3]
