@@ -128,8 +128,8 @@ def save(state: Any, path: str | Path, about: dict[str, Any]) -> None:
 def read(path: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The arrays of a state that was saved, and what it is the state of."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as found:  # which leaves a damaged one open
+            arrays = dict(found)
         if arrays.keys() != {"about"} and (missing := {"about", ".step", ".ids"} - arrays.keys()):
             raise ValueError(f"it has no {', '.join(sorted(missing))}")
         return arrays, dict(json.loads(str(arrays["about"])))

@@ -225,7 +225,7 @@ class Inversion:
     @checked
     def load(cls, path: str | Path) -> Inversion:
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
                 about = json.loads(str(stored["about"]))
                 return cls(**about, **{name: stored[name] for name in ("ids", "places", "group", "step", "noise")})
         except (OSError, KeyError, TypeError, ValueError) as problem:
