@@ -49,6 +49,9 @@ class Asking(Engine):
             for future in line:
                 future.cancel()
 
+    def check_wanted(self) -> None:
+        self.ticket.check()
+
     def in_turn(self, batch: Callable[[], T]) -> T:
         """Each batch in turn with those of others, so that a long chain stands in nobody's way."""
         self.ticket.check()

@@ -26,7 +26,7 @@ from torch import Tensor
 from besag.arrays import Ints
 from besag.checks import whole_number
 from besag.conditionals.contract import Conditionals, Given, Questions
-from besag.errors import BesagError, TooLong
+from besag.errors import BesagError, TooLong, out_of_memory
 from besag.hardware import send
 from besag.reductions import Chunk, Reduction
 from besag.sources import Sources, longest
@@ -91,6 +91,9 @@ class Batches:
         while start < len(lengths):
             start = self.in_turn(partial(self._batch, lengths, start, run))
 
+    def check_wanted(self) -> None:
+        """Raise where nothing waits for the answer any more. An engine of one caller is always wanted."""
+
     def in_turn(self, batch: Callable[[], T]) -> T:
         """Run a batch when the network is free."""
         with lock_of(self.conditionals):
@@ -105,7 +108,7 @@ class Batches:
             run(start, stop)
             return stop
         except (RuntimeError, MemoryError) as failure:
-            if not _out_of_memory(failure):
+            if not out_of_memory(failure):
                 raise
             if stop - start == 1:
                 raise BesagError(
@@ -205,11 +208,3 @@ class Batches:
             f"{network.name!r} answered with NaN or infinity in {network.dtype}: its weights are broken or overflow "
             "this precision (try dtype='float32')"
         )
-
-
-def _out_of_memory(failure: BaseException) -> bool:
-    """torch says it differently on CUDA, MPS and the CPU."""
-    text = str(failure).lower()
-    return (
-        isinstance(failure, torch.OutOfMemoryError | MemoryError) or "out of memory" in text or "can't allocate" in text
-    )

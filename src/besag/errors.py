@@ -12,6 +12,14 @@ class BesagError(ValueError):
     """Input that besag cannot use; the message quotes it and says what would be right."""
 
 
+def out_of_memory(failure: BaseException) -> bool:
+    """Return whether memory ran out. torch says so differently on CUDA, MPS and the CPU."""
+    text = str(failure).lower()
+    said = any(part in text for part in ("out of memory", "can't allocate", "not enough memory"))
+    of_torch = type(failure).__name__ == "OutOfMemoryError"  # known by name: the command line starts without torch
+    return isinstance(failure, MemoryError) or of_torch or (isinstance(failure, RuntimeError) and said)
+
+
 class TooLong(BesagError):
     """A text that a model does not see at a time, asked about as a whole."""
 

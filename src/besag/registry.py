@@ -217,6 +217,11 @@ class Registry(dict[str, K]):
     def register(self, kind: K) -> K:
         """A class decorator: from now on the class is known by its `name` and `aliases`, and checks its options."""
         named: Any = kind
+        if missing := sorted(getattr(kind, "__abstractmethods__", ())):
+            raise BesagError(
+                f"the {self.what} {named.name!r} cannot be registered: {kind.__name__} does not define "
+                f"{', '.join(missing)}. Define every method that its base class declares as abstract"
+            )
         self[named.name] = kind
         self.aliases.update(dict.fromkeys(named.aliases, named.name))
         _check_options(kind, f"the {self.what} {named.name!r}")

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +18,7 @@ from tests.bulk.conftest import in_shards, looked
 from tests.files.reading import put, read
 
 from besag.bulk.index import identity, shards
+from besag.bulk.reading import Reader
 from besag.errors import BesagError
 from besag.files.inputs import Layout
 
@@ -116,3 +118,19 @@ def test_a_changed_end_is_seen(tmp_path: Path) -> None:
     before = identity(str(path))
     put(path, b"x" * ((3 << 20) - 1) + b"y")
     assert identity(str(path)) != before
+
+
+@pytest.mark.parametrize("spoil", [lambda packed: packed[: len(packed) // 2], lambda packed: b"plain text\n" * 10,
+                                   lambda packed: packed[:200] + b"x" * 60 + packed[260:]])  # fmt: skip
+def test_a_damaged_file_is_told_in_a_sentence(tmp_path: Path, spoil: Any) -> None:
+    """While its rows are counted, and where a shard is read."""
+    packed = gzip.compress(b"".join(b"The cat number %d sleeps.\n" % number for number in range(3000)))
+    path = tmp_path / "texts.txt.gz"
+    path.write_bytes(spoil(packed))
+    with pytest.raises(BesagError, match=r"texts\.txt\.gz' cannot be read, it is damaged"):
+        looked([path], Layout(), 100)
+    path.write_bytes(packed)
+    sources = looked([path], Layout(), 100)
+    path.write_bytes(spoil(packed))
+    with pytest.raises(BesagError, match=r"texts\.txt\.gz' cannot be read, it is damaged"):
+        list(Reader(sources, [Layout()]).read(shards(sources, 100)))

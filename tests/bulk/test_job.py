@@ -6,6 +6,7 @@ import json
 import random
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -227,7 +228,8 @@ def test_ten_thousand_shards_begin_within_five_seconds(tmp_path: Path) -> None:
     began = time.perf_counter()
     job = start(path, tmp_path / "job", resume=True)
     journal = Journal(job.folder)
-    first = next(run(job, Work(VERB, job.shape, job.folder.path, job.block), here, journal))
+    with closing(journal):
+        first = next(run(job, Work(VERB, job.shape, job.folder.path, job.block), here, journal))
     assert time.perf_counter() - began < 5
     assert first.shard == 1
     assert len(job.units()) <= jobs.MOST_UNITS

@@ -264,3 +264,36 @@ def test_a_pool_that_does_not_fit(joined: str) -> None:
     with pytest.raises(BesagError, match="do not fit this machine"):
         Pool(actors=100).fitted()
     assert Pool(gpus=0, address=joined).fitted() == (2, 1, 0)
+
+
+OWN_CLUSTER = """
+import os, sys
+from besag.bulk.pipeline import Pool, cluster
+
+Pool().check()
+before = dict(os.environ)
+with cluster(None):
+    assert os.environ["RAY_AUTH_MODE"] == "token" and len(os.environ["RAY_AUTH_TOKEN"]) == 64
+    import psutil, ray
+
+    @ray.remote
+    def answer():
+        return 42
+
+    assert ray.get(answer.remote()) == 42
+    here = psutil.Process()
+    for process in [here, *here.children(recursive=True)]:
+        for one in process.net_connections(kind="inet"):
+            if one.status == psutil.CONN_LISTEN:
+                print(one.laddr.ip, file=sys.__stdout__)
+assert {name for name in os.environ if "AUTH" in name} == {name for name in before if "AUTH" in name}
+"""
+
+
+@pytest.mark.slow
+def test_a_cluster_of_our_own_listens_to_this_machine_alone_and_asks_for_a_token() -> None:
+    without = {name: value for name, value in ENVIRONMENT.items() if not name.startswith("RAY_")}
+    ran = subprocess.run([sys.executable, "-c", OWN_CLUSTER], env=without, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    assert len(ran.stdout.split()) >= 3
+    assert {one.removeprefix("::ffff:") for one in ran.stdout.split()} == {"127.0.0.1"}

@@ -61,7 +61,7 @@ def test_twenty_kills(tmp_path: Path, target: Target, how: signal.Signals) -> No
         ("edit", "The cat.", "cat=dog", "-o", "out"),
         ("joint", "The [MASK] [MASK].", "-o", "out"),
         ("compare", "The [MASK] [MASK].", "-o", "out"),
-        ("lengths", "texts.txt", "-o", "out"),
+        ("lengths", "texts.txt", "-o", "out.json"),
         ("pairs", "texts.txt", "-o", "out"),
         ("eval", "overlap", "texts.txt", "--against", "texts.txt", "-o", "out"),
         ("tokenizer", "train", "texts.txt", "-o", "out"),

@@ -27,7 +27,7 @@ def test_a_long_table_of_regions(run: Run, lm: besag.LanguageModel, tmp_path: Pa
     path = tmp_path / "long.csv"
     result = run("score", source, "--per", "region", "--method", "chain", "--entropy", "--base", "2", "-o", path)
     assert result.exit_code == 0, result.stderr
-    rows = list(csv.DictReader(path.open()))
+    rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
     assert list(rows[0]) == [
         "sentence_id", "region", "text", "position", "log_prob", "prob", "surprisal", "entropy", "tokens", "start",
         "end", "status", "item", "condition",

@@ -12,6 +12,8 @@ from tests.cli.conftest import Run, put
 from besag.files import progress
 from besag.files.progress import Resumable
 
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # a run that is killed here closes nothing
+
 LINES = ["It rained.", "", "The cats sleep by the door.", "She left.", "Nobody answered him.", "Why?", "They ran."]
 FORMATS = ["tsv", "csv", "jsonl", "parquet"]
 

@@ -196,6 +196,15 @@ def test_the_summary_stays_out_of_the_data(run: Run, lm: besag.LanguageModel) ->
     assert "none of the 1 texts has a score" in run("score", "", "--summary").stderr
 
 
+@pytest.mark.parametrize("name", ["x.parquet", "x.tsv", "x"])
+def test_lengths_are_saved_as_json_alone(run: Run, corpus: Path, tmp_path: Path, name: str) -> None:
+    result = run("lengths", corpus, "-o", tmp_path / name)
+    assert result.exit_code == 2
+    assert name in result.stderr
+    assert ".json" in result.stderr
+    assert not (tmp_path / name).exists()
+
+
 def test_lengths_are_fitted_or_loaded(run: Run, lm: besag.LanguageModel, corpus: Path, tmp_path: Path) -> None:
     saved = tmp_path / "lengths.json"
     result = run("lengths", corpus, "-o", saved)

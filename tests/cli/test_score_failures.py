@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import torch
 from tests import networks
 from tests.cli.conftest import Run, table
 
@@ -231,3 +232,28 @@ def test_ctrl_c_waits_for_the_row_that_is_being_written() -> None:
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert steps == ["written"]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: you tried to"),
+        RuntimeError("MPS backend out of memory (MPS allocated: 1 GB)"),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+    ],
+    ids=["python", "cpu", "mps", "cuda"],
+)
+def test_memory_that_runs_out_is_no_fault_of_besag(
+    run: Run, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    """torch's own failure is answered as Python's is: exit code 2, and what needs less."""
+
+    def full(*given: object, **named: object) -> None:
+        raise failure
+
+    monkeypatch.setattr("besag.language_model.LanguageModel.fill", full)
+    result = run("fill", "The [MASK].")
+    assert result.exit_code == 2
+    assert "not enough memory" in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -51,9 +51,20 @@ def test_what_is_wrong_is_one_line(run: Run, tmp_path: Path) -> None:
         (["nowhere.toml"], "nowhere.toml"),
         (["nowhere.toml", "--vary", "masking.rate"], "--vary 'masking.rate'"),
         (["nowhere.toml", "--plot", tmp_path / "curve.txt"], "curve.txt"),
+        (["a.toml", "--curve", "paramters"], "Did you mean 'parameters'"),
+        (["a.toml", "--of", "loss"], "'loss' is no column"),
+        (["a.toml", "--curve", "masking.rate", "--of", "blimp"], "'masking.rate' is no column"),
     ):
         result = run("sweep", *words, "-o", tmp_path / "out")
         assert result.exit_code == 2
         assert why in result.stderr
         assert result.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_columns_that_the_table_will_have_are_no_mistake(run: Run, asked: dict[str, Any], tmp_path: Path) -> None:
+    """The values that vary and the suites that judge are columns too. The stand-in has neither: it ran, and says so."""
+    words = ["--vary", "masking.rate=0.15,0.3", "--judge", "blimp", "--curve", "masking.rate", "--of", "blimp"]
+    result = run("sweep", "a.toml", "-o", tmp_path / "out", *words)
+    assert asked["judge"] == ["blimp"]
+    assert "'masking.rate' is no column" in result.stderr  # of the stand-in's table

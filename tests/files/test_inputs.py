@@ -13,6 +13,8 @@ from tests.files.reading import put, read, texts
 
 from besag.characters import shown
 from besag.errors import BesagError
+from besag.files import lines
+from besag.files.inputs import Input, Layout, inputs, records
 
 # ---- what an argument is
 
@@ -163,3 +165,34 @@ def test_a_table_of_one_column_does_not_lose_its_first_text(tmp_path: Path, name
 def test_names_that_no_file_can_have(name: str) -> None:
     with pytest.raises(BesagError):
         read(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "layout"),
+    [
+        ("nul.txt", b"one\n\x00two\nthree\n", Layout()),
+        ("rows.jsonl", b'{"text": "one"}\n{"text": \n', Layout()),
+        ("table.tsv", b"a\tb\n1\t2\n", Layout()),  # no column of texts
+        ("table.csv", b"text,b\none,2\nthree\n", Layout()),
+        ("named.tsv", b"text\tb\none\t2\n", Layout(column="c")),
+    ],
+)
+def test_a_file_is_closed_after_a_rejection(tmp_path, monkeypatch, name, content, layout):
+    """Also while the error, and with it the frames that read, is still there."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    streams, unpacked = [], lines.unpacked
+    monkeypatch.setattr(lines, "unpacked", lambda *given: streams.append(unpacked(*given)) or streams[-1])
+    with pytest.raises(BesagError) as rejection:
+        for _ in records(inputs([str(path)], as_text=False, layout=layout)):
+            pass
+    assert streams
+    assert all(stream.closed for stream in streams), rejection
+
+
+def test_a_file_that_nobody_reads_is_not_opened(tmp_path, monkeypatch):
+    path = tmp_path / "a.txt"
+    path.write_text("one\n")
+    monkeypatch.setattr(lines, "unpacked", lambda *given: pytest.fail("opened"))
+    lines.lines_of(str(path))
+    Input("file", str(path), Layout()).texts()

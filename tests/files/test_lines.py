@@ -83,7 +83,7 @@ def test_a_document_is_read_at_once_and_has_bounds(tmp_path: Path, monkeypatch: 
 
 def test_a_name_with_nul_is_no_file() -> None:
     with pytest.raises(BesagError, match=r"no file can be called 'a\\x00b': there is a NUL"):
-        lines_of("a\0b")
+        list(lines_of("a\0b"))
 
 
 def test_a_missing_file_is_answered_with_its_neighbour(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_pause_is_noticed_and_memory_is_bounded() -> None:
     writing = threading.Thread(target=write)
     writing.start()
     with open(out, "rb", buffering=0) as stream:
-        lines = reading.lines("pipe", reading.arriving(stream))
+        lines = reading.lines("pipe", reading.arriving(lambda: stream))
         assert next(lines) == (1, "first")
         assert next(lines) is None  # nothing more for now
         pause.set()

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import signal
 import stat
+import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from besag.errors import BesagError
-from besag.files.whole import descriptor, is_stream, whole, write_whole
+from besag.files.whole import descriptor, held_back, is_stream, whole, write_arrays, write_whole
 
 
 def test_the_file_is_there_when_all_of_it_is(tmp_path: Path) -> None:
@@ -84,3 +89,65 @@ def test_devices_and_pipes_are_written_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "a.txt").touch()
     for path in (tmp_path, tmp_path / "a.txt", tmp_path / "missing", "/dev/fd/999999", "/dev/fd/x"):
         assert not is_stream(path)
+
+
+# ---- interrupted
+
+WRITES = {"open", "write", "seek", "tell", "flush", "close", "writelines", "truncate"}
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # a file that was interrupted as it opened has no owner
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_at_any_write_call_of_arrays_is_an_interruption(tmp_path: Path, number: int) -> None:
+    """Raised before and after each call that writes, one after the other: KeyboardInterrupt, and a whole file."""
+    path, arrays = tmp_path / "state", {"ids": np.arange(12).reshape(3, 4), ".step": np.asarray(7)}
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before, old = signal.signal(number, interrupt), path
+    try:
+        for at in itertools.count():
+            write_arrays(path, {"version": at}, arrays)
+            left = at
+
+            def counting(frame: Any, event: str, what: Any) -> None:
+                nonlocal left
+                name = frame.f_code.co_name if what is None or event in ("call", "return") else what.__name__
+                if name in WRITES:
+                    left -= 1
+                    if left == -1:
+                        signal.raise_signal(number)
+
+            interrupted = False
+            sys.setprofile(counting)
+            try:
+                write_arrays(path, {"version": -1}, arrays)
+            except KeyboardInterrupt:
+                interrupted = True
+            finally:
+                sys.setprofile(None)
+            with np.load(old, allow_pickle=False) as found:
+                assert f'"version": {at}' in str(found["about"]) or '"version": -1' in str(found["about"])
+                assert np.array_equal(found["ids"], arrays["ids"])
+            assert os.listdir(tmp_path) == ["state"]
+            if not interrupted:
+                break
+    finally:
+        signal.signal(number, before)
+    assert left >= 0  # there were no more calls
+    assert at > 10
+
+
+def test_one_interruption_is_held_back_and_a_second_is_not() -> None:
+    done = []
+    with pytest.raises(KeyboardInterrupt), held_back():  # noqa: PT012
+        signal.raise_signal(signal.SIGINT)
+        done.append("the rest")
+    assert done == ["the rest"]
+    with pytest.raises(KeyboardInterrupt), held_back():  # noqa: PT012
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        done.append("never")
+    assert done == ["the rest"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.joints.tables import compatible, incompatible, single
-from tests.laws import Arbitrary
+from tests.laws import Arbitrary, Counting
 
 import besag
 from besag.engine import Engine
@@ -479,3 +479,28 @@ def test_what_is_said_of_single_precision_holds_for_a_real_network(name, rarest)
         assert float(off[precise.exp() > 1e-3].expm1().max()) < 0.02
         worst = max(worst, float(off.max()))
     assert rarest[0] < worst < rarest[1]
+
+
+# ---- what it costs
+
+
+@pytest.mark.parametrize(("name", "options"), [one for one in VARIANTS if one[1] != {"pivot": 1}])
+@pytest.mark.parametrize(("candidates", "factor"), [("all", 1), (3, 4), (40, 2), (60, 1)])
+def test_the_cost_of_a_pair_is_what_runs_or_bounds_it(name, options, candidates, factor):
+    """The likeliest tokens of one position choose the candidates of the other, and are often among them."""
+    law = Counting(Arbitrary(60))
+    besag.load(law).joint("s0 s1 s2 s3", [1, 3], name, candidates=candidates, **options)
+    most = 60 if candidates == "all" else candidates
+    ran, cost = sum(map(len, law.sequences)), construction(name, **options).cost(2, 4, most, 60)
+    assert ran <= cost <= factor * ran
+
+
+@pytest.mark.parametrize("name", ["ag", "loglinear"])
+def test_the_cost_of_more_positions_is_what_runs(name):
+    law = Counting(Arbitrary(6))
+    besag.load(law).joint("[MASK] s0 [MASK] s2 [MASK]", method=name, candidates=4)
+    assert sum(map(len, law.sequences)) == construction(name).cost(3, 5, 4, 6)
+
+
+def test_every_construction_is_a_variant_with_a_cost():
+    assert {name for name, _ in VARIANTS} == {*CONSTRUCTIONS}

@@ -62,7 +62,7 @@ class Partial:
 def ancestral_law(law, places, grid, schedule="log_linear"):
     """(V^n,) the law of ancestral sampling, step by step as it is defined."""
     partial = Partial(law, places)
-    alpha = shown(SCHEDULES[schedule], grid).numpy()
+    alpha = np.array([shown(SCHEDULES[schedule], grid, step) for step in range(grid + 1)])
     now = partial.masks()
     for before, after in pairwise(alpha):
         chance = (after - before) / (1 - before)

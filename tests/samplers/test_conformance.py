@@ -26,7 +26,7 @@ from besag.conditionals.transformer import Transformer
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.lab.oracles import Incompatible, blank
-from besag.samplers import KERNELS, Canvas, Noise, drawing, kernel
+from besag.samplers import KERNELS, Canvas, Kernel, Noise, drawing, kernel
 from besag.samplers.drawing import Drawing
 from besag.samplers.kernels.ordered import ORDERS
 from besag.samplers.run import restore, save, walk
@@ -219,6 +219,55 @@ def test_every_pass_is_counted_and_no_other_is_run(name, way):
     law = Counting(law_for(name, way, 1))
     _, *steps = run(name, way, law, ragged(), seed=2)
     assert sum(int(info.passes.sum()) for _, info in steps) == len(law.sequences)
+
+
+# Of these each step, and each pass of it, is known from the options; of others the data decide, within a factor.
+KNOWN = ("first_hitting", "g_ipd", "gibbs", "grouped", "mask_predict", "ordered", "sequential")
+FACTOR = 4  # the positions of the canvas: a decoder may reveal all of them in one pass, or one at a time
+
+
+@pytest.mark.parametrize("steps", [None, 2])
+@pytest.mark.parametrize(("name", "way"), CASES)
+def test_the_cost_is_what_runs_or_bounds_it(name, way, steps):
+    law, moves = Counting(law_for(name, way, 1)), kernel(name, **way)
+    canvas = blank(law, 4, CHAINS)
+    list(walk(Engine(law, progress=False), moves, canvas, Noise(1, torch.arange(CHAINS)), steps))
+    ran, cost = sum(map(len, law.sequences)), CHAINS * moves.cost(4, 4, steps)
+    assert ran <= cost <= FACTOR * ran
+    if name in KNOWN and steps is None:
+        assert cost == ran
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_not_all_to_be_written_costs_no_more_than_said(name):
+    """Positions that are clamped cost passes too where an energy is measured; a source is read in each pass."""
+    for way in WAYS.get(name, [{}]):
+        law, moves, canvas = Counting(law_for(name, way, 1)), kernel(name, **way), blank(Table.random(3, 4), 4, CHAINS)
+        canvas.ids[:, 0], canvas.free[:, 0] = 1, False
+        list(walk(Engine(law, progress=False), moves, canvas, Noise(1, torch.arange(CHAINS)), STEPS))
+        assert sum(map(len, law.sequences)) <= CHAINS * moves.cost(3, 4, STEPS)
+        assert moves.cost(3, 4, STEPS, source=5) > moves.cost(3, 4, STEPS)
+
+
+def test_the_rounds_of_a_dependence_that_is_measured_are_counted():
+    """Admission took `adaptive` with signal="information" and steps=4 for 168 tokens, and 7,360 ran."""
+    moves = kernel("adaptive", signal="information", candidates=3)
+    law, canvas = Counting(Hashed(3)), Canvas(torch.full((2, 7), 3), torch.ones(2, 7, dtype=torch.bool), 3)
+    list(walk(Engine(law, progress=False), moves, canvas, Noise(1, torch.arange(2)), 4))
+    assert sum(map(len, law.sequences)) <= 2 * moves.cost(7, 7, 4) <= 1.1 * sum(map(len, law.sequences))
+
+
+def test_a_kernel_without_a_cost_is_not_registered():
+    with pytest.raises(BesagError, match=r"the kernel 'priceless'.*cost"):
+
+        @KERNELS.register
+        class Priceless(Kernel):
+            name = "priceless"
+
+            def step(self, engine, noise, state):
+                raise NotImplementedError
+
+    assert "priceless" not in KERNELS
 
 
 @pytest.mark.parametrize(("name", "way"), CASES)

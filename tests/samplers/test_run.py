@@ -8,8 +8,8 @@ from besag.conditionals.table import Table
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.lab.oracles import Incompatible, blank
-from besag.samplers import Noise, kernel
-from besag.samplers.run import SWEEPS, Trace, walk
+from besag.samplers import Info, Noise, State, kernel
+from besag.samplers.run import SWEEPS, TOGETHER, Trace, walk
 
 
 def steps_of(law, name, canvas, steps=None, state=None, **options):
@@ -45,3 +45,34 @@ def test_what_cannot_be_run_is_refused():
     law.max_length = 2
     with pytest.raises(BesagError, match="3 tokens are to be sampled together, and 'incompatible' sees 2: take fewer"):
         steps_of(law, "gibbs", blank(law, 3, 2))
+
+
+def test_the_memory_of_a_trace_is_that_of_its_numbers():
+    """A tensor takes a hundred times the memory of the few numbers of a step, so no more than some are kept as such."""
+    trace, canvas = Trace(every=None), blank(Table.random(3, 4, seed=0), 4, 2)
+    for step in range(2 * TOGETHER + 5):
+        trace.add(State(canvas.ids, canvas, step), Info(torch.tensor([step, -step]), torch.ones(2, dtype=torch.long)))
+        assert all(len(told) < TOGETHER for told in trace.told.values())
+    changed = trace.numbers()["changed"]
+    assert np.array_equal(changed, [[*range(2 * TOGETHER + 5)], [*range(0, -2 * TOGETHER - 5, -1)]])
+
+
+@pytest.mark.parametrize("name", ["remask", "gibbs", "ancestral"])
+def test_work_that_nobody_waits_for_ends_before_the_next_step(name):
+    """Also where no step asks the model anything."""
+
+    class Unwanted(Engine):
+        left = 3
+
+        def check_wanted(self):
+            self.left -= 1
+            if self.left < 0:
+                raise BesagError("cancelled")
+
+    law, steps = Table.random(3, 4, seed=0), []
+    options = {"gibbs": {}, "remask": {"grid": 100_000}, "ancestral": {"grid": 64, "cache": False}}[name]
+    engine, canvas = Unwanted(law, progress=False), blank(law, 4, 2)
+    found = walk(engine, kernel(name, **options), canvas, Noise(0, torch.arange(2)), None)
+    with pytest.raises(BesagError, match="cancelled"):
+        steps.extend(state.step for state, _ in found)
+    assert steps == [0, 1, 2, 3]

@@ -10,13 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.laws import Arbitrary
+from tests.laws import Arbitrary, Counting
+from tests.networks import tiny, vocabulary
 from tests.scores.pair_blocks import ag_chain
 
 import besag
 from besag.conditionals.table import Table
+from besag.errors import BesagError
 from besag.language_model import LanguageModel
-from besag.scores import METHODS
+from besag.scores import METHODS, Method
+from besag.scores.regression import BESIDE, Regression, view_of, width
 
 WORDS = [[0, 0, 1, 2, 2, 2], [0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 0, 0]]
 
@@ -332,6 +335,77 @@ def test_scores_do_not_depend_on_batch_order_or_duplicates(texts, batch_tokens, 
         together = LanguageModel(law, batch_tokens=batch_tokens).score([text(texts[i]) for i in order], method=method)
         for position, i in enumerate(order):
             np.testing.assert_array_equal(together[position].log_probs, alone[i])
+
+
+# ---- what it costs
+
+COSTS = {  # of each method: its options, and by how much the bound may exceed what runs
+    "pll": [({}, 1)],
+    "word_l2r": [({}, 1)],
+    "whole_word": [({}, 1)],  # a word is asked once for each of its tokens
+    "unmasked": [({}, 1)],
+    "causal": [({}, 1)],
+    "chain": [({}, 1), ({"order": "random", "orders": 3}, 1), ({"order": "confident"}, 1)],
+    "elbo": [({"samples": 8}, 2), ({"samples": "all"}, 1)],  # subsets drawn twice are run once
+    "ag_chain": [({"candidates": 2}, 1.2), ({"candidates": 3, "order": "confident"}, 1.2)],  # so is a copy met twice
+    "maskless": [({}, 1)],
+}
+
+
+def test_every_method_has_a_row_of_costs():
+    assert COSTS.keys() == METHODS.keys()
+
+
+@pytest.mark.parametrize(("name", "way", "factor"), [(name, *row) for name, rows in COSTS.items() for row in rows])
+@pytest.mark.parametrize("count", [4, 5])
+def test_the_cost_is_what_runs(name, way, factor, count):
+    """In tokens; of one window."""
+    if name == "maskless":
+        ran, count, length = masklessly(count)
+    else:
+        law = Counting(Arbitrary(4, sees=METHODS[name].sees))
+        besag.load(law).score(" ".join(f"s{i % 4}" for i in range(count)), name, **way)
+        ran, length = sum(map(len, law.sequences)), count
+    cost = METHODS[name](**way).cost(count, length)
+    assert ran <= cost <= factor * ran
+
+
+def masklessly(count: int) -> tuple[int, int, int]:
+    """Tokens that a network ran for a text of so many words; its tokens, and these with the special ones."""
+    lm = besag.load((tiny("bert"), vocabulary("bert").tokenizer))
+    network = lm.conditionals
+    network.regression = Regression(view_of(network), np.zeros(width(network) + BESIDE))
+    text, ran = " ".join(["the", "cat", "sat", "on", "mat"][:count]), []
+    [encoded] = lm.vocabulary.encode([text])
+    hook = lm.model.bert.embeddings.register_forward_hook(lambda module, given, out: ran.append(out.shape[:2].numel()))
+    lm.score(text, "maskless")
+    hook.remove()
+    return sum(ran), len(encoded.places), len(encoded.ids)
+
+
+@pytest.mark.parametrize("name", sorted({*METHODS} - {"maskless", "causal"}))
+def test_the_cost_of_a_text_in_windows_bounds_what_runs(name):
+    law = Counting(Arbitrary(4, max_length=6))
+    for way, _ in COSTS[name]:
+        if way.get("samples") == "all":
+            continue
+        law.batches.clear()
+        besag.load(law).score(" ".join(f"s{i % 4}" for i in range(20)), name, **way)
+        ran, cost = sum(map(len, law.sequences)), METHODS[name](**way).cost(20, 6)
+        assert ran <= cost <= 4 * ran, way
+
+
+def test_a_method_without_a_cost_is_not_registered():
+    with pytest.raises(BesagError, match=r"the scoring method 'priceless'.*cost"):
+
+        @METHODS.register
+        class Priceless(Method):
+            name = "priceless"
+
+            def plan(self, passage):
+                raise NotImplementedError
+
+    assert "priceless" not in METHODS
 
 
 def test_wrong_methods_and_options_are_answered_with_the_nearest():

@@ -46,7 +46,7 @@ def desk(queue_tokens: int = 2**20, models: dict[str, Any] | None = None, **more
 def asked(one: Desk | None = None, cors: Sequence[str] = ()) -> Iterator[TestClient]:
     """A client of the application itself."""
     one = one or desk()
-    with TestClient(create(one, cors), raise_server_exceptions=False) as client:
+    with TestClient(create(one, cors), "http://localhost", raise_server_exceptions=False) as client:
         yield client
     one.close(5)
 

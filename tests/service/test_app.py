@@ -3,14 +3,17 @@
 import asyncio
 import json
 import logging
+import signal
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 
 import httpx
 import pytest
 from tests.laws import Arbitrary, Held
-from tests.service.serving import asked, bert, desk, emptied, served
+from tests.service.serving import TestClient, asked, bert, desk, emptied, served
 
 import besag
 from besag.service import app as module
@@ -18,6 +21,8 @@ from besag.service.app import create
 from besag.service.desk import Desk, Limits, seconds
 from besag.service.keys import Keys
 from besag.service.metrics import Metrics
+from besag.service.run import address as address_of
+from besag.service.run import listening, server
 from besag.service.shelf import Shelf
 
 TEXT = "the cat sat on the mat"
@@ -88,7 +93,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch):
 
         async def half() -> bytes:
             reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+            writer.write(b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
             await writer.drain()
             answer = await asyncio.wait_for(reader.read(200), 10)
             writer.close()
@@ -96,6 +101,134 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch):
 
         assert b" 408 " in run(half())
         assert httpx.get(f"{address}/health").status_code == 200
+
+
+def test_a_body_that_drips_has_a_total_time(monkeypatch):
+    monkeypatch.setattr(module, "BODY", 0.5)
+    with served() as address:
+        began, status = time.monotonic(), b""
+        with closing(raw(address)) as one:
+            one.sendall(b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n")
+            while not status and time.monotonic() < began + 10:  # a letter every tenth of a second, each in good time
+                one.sendall(b"x")
+                one.settimeout(0.1)
+                with suppress(TimeoutError):
+                    status = one.recv(200)
+        assert b" 408 " in status
+        assert time.monotonic() < began + 5
+        assert httpx.get(f"{address}/health").status_code == 200
+
+
+MANY = b"1" * 5000  # more digits than Python makes an integer of
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("/score", b'{"texts": "the cat", "options": {"seed": %b}}'),
+        ("/sample", b'{"text": "the [MASK]", "seed": %b}'),
+        ("/sample", b'{"text": "the [MASK]", "steps": %b}'),
+        ("/fill", b'{"text": "the [MASK]", "k": -%b}'),
+        ("/v1/completions", b'{"prompt": [%b], "echo": true}'),
+        ("/detokenize", b'{"tokens": [%b]}'),
+        ("/explorer/write", b'{"text": "the [MASK]", "chains": %b}'),
+    ],
+)
+def test_an_integer_of_thousands_of_digits_is_no_fault(route, body):
+    with asked() as client:
+        answer = client.post(route, content=body % MANY, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 422, answer.text
+        assert answer.json()["error"]["message"]
+
+
+def raw(address: str) -> socket.socket:
+    host, port = address.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=20)
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        b"Content-Length: 2\r\nContent-Length: 2",
+        b"Content-Length: 2\r\ncontent-length: 3",
+        b"Content-Length: 2\r\nTransfer-Encoding: chunked",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 2",
+        b"Content-Length: 2, 3",
+        b"Content-Length: " + MANY,
+    ],
+)
+def test_a_request_that_says_its_length_twice_is_rejected(lengths):
+    with served() as address:
+        with closing(raw(address)) as one:
+            one.sendall(b"POST /score HTTP/1.1\r\nHost: localhost\r\n" + lengths + b"\r\n\r\n{}")
+            assert b" 400 " in one.recv(200)
+            assert one.recv(200) is not None  # and the connection ends
+        assert httpx.get(f"{address}/health").status_code == 200
+
+
+# ---- hosts
+
+
+@pytest.mark.parametrize(
+    ("hosts", "host", "path", "status"),
+    [
+        ({"localhost", "127.0.0.1", "::1"}, "localhost:8000", "/models", 200),
+        ({"localhost", "127.0.0.1", "::1"}, "LOCALHOST", "/models", 200),
+        ({"localhost", "127.0.0.1", "::1"}, "127.0.0.1:8000", "/models", 200),
+        ({"localhost", "127.0.0.1", "::1"}, "[::1]:8000", "/models", 200),
+        ({"localhost", "127.0.0.1", "::1"}, "evil.example", "/models", 421),
+        ({"localhost", "127.0.0.1", "::1"}, "evil.example:8000", "/health", 421),
+        ({"localhost", "127.0.0.1", "::1"}, "localhost.evil.example", "/", 421),
+        ({"localhost", "127.0.0.1", "::1"}, "10.0.0.7:8000", "/models", 421),
+        ({"localhost", "127.0.0.1", "::1"}, "10.0.0.7:8000", "/health", 200),  # a probe
+        ({"10.0.0.7", "localhost"}, "10.0.0.7:8000", "/models", 200),
+        ({"0.0.0.0"}, "10.0.0.7:8000", "/models", 200),  # all addresses of the machine
+        ({"0.0.0.0"}, "evil.example", "/models", 421),
+        ({"localhost", "GPU.lab"}, "gpu.lab:8000", "/models", 200),
+    ],
+)
+def test_a_request_for_another_host_is_misdirected(hosts, host, path, status):
+    """A page of another site that lets its name point to this machine would reach the server with that name."""
+    with TestClient(create(desk(), hosts=hosts), raise_server_exceptions=False) as client:
+        answer = client.get(path, headers={"Host": host})
+        assert answer.status_code == status
+        if status == 421:
+            assert host.partition(":")[0] in answer.json()["error"]["message"]
+            assert "--host-name" in answer.json()["error"]["message"]
+
+
+def test_a_request_without_a_host_is_answered():
+    with served() as address, closing(raw(address)) as one:
+        one.sendall(b"GET /models HTTP/1.0\r\n\r\n")
+        assert b" 200 " in one.recv(200)
+
+
+# ---- the end
+
+
+def test_who_comes_while_the_server_ends_is_told_to_come_later():
+    law, one = held()
+    socket_, found = listening("127.0.0.1", 0), []
+    ending = server(create(one), 10, one)
+    at = address_of(socket_)
+    thread = threading.Thread(target=ending.run, kwargs={"sockets": [socket_]}, daemon=True)
+    thread.start()
+    asking = threading.Thread(target=lambda: found.append(httpx.post(f"{at}/score", json={"texts": "s0"}, timeout=30)))
+    asking.start()
+    assert law.asked.wait(20)
+    ending.handle_exit(signal.SIGTERM, None)
+    while not one.draining:
+        time.sleep(0.02)
+    for route in ("/models", "/health"):
+        answer = httpx.get(at + route)
+        assert answer.status_code == 503
+        assert int(answer.headers["Retry-After"]) >= 1
+    law.go.set()
+    asking.join(20)
+    assert found[0].status_code == 200
+    thread.join(20)
+    assert not thread.is_alive()
+    one.close(5)
 
 
 # ---- the queue

@@ -19,7 +19,7 @@ from besag.service import connections
 from besag.service.run import GONE, address, listening
 
 BODY = json.dumps({"texts": "the cat sat on the mat"}).encode()
-HEAD = b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+HEAD = b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_an_answer_that_nobody_reads_is_not_kept(impatient):
         ended.set()
 
     with running(endless) as at, connected(at) as one:
-        one.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        one.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert ended.wait(20)
 
 

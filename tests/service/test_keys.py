@@ -11,7 +11,7 @@ KEY, OTHER = "k" * 20, "o" * 20
 @pytest.fixture
 def keys(tmp_path):
     path = tmp_path / "keys"
-    path.write_text(f"# for the lab\n{KEY}\n\n{OTHER}  \n")
+    path.write_text(f"# for the lab\n{KEY}\n  # an indented note of the lab\n\n{OTHER}  \n")
     return Keys(path)
 
 
@@ -26,7 +26,17 @@ def test_each_key_opens(keys, header):
 
 @pytest.mark.parametrize(
     "header",
-    ["", "Bearer", "Bearer ", KEY, f"Basic {KEY}", f"Bearer {KEY}x", f"Bearer {KEY[:-1]}", "Bearer # for the lab"],
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        KEY,
+        f"Basic {KEY}",
+        f"Bearer {KEY}x",
+        f"Bearer {KEY[:-1]}",
+        "Bearer # for the lab",
+        "Bearer # an indented note of the lab",
+    ],
 )
 def test_nothing_else_does(keys, header):
     assert not keys.admit(header)

@@ -12,14 +12,19 @@ from tests.service.serving import asked, bert, desk, emptied, served
 import besag
 from besag.asking import Asking
 from besag.conditionals.decoder import CausalDecoder
+from besag.joints.candidates import THROUGH
+from besag.joints.registry import construction
+from besag.samplers import kernel
+from besag.scores import method
 from besag.service import weighing
+from besag.translation.translating import wish
 
 TEXT, TWO = "the cat sat on the mat", "the [MASK] sat on the [MASK]"
 
 
 @pytest.fixture(scope="module")
 def client():
-    with asked() as one:
+    with asked(desk(queue_tokens=2**24)) as one:  # a map of dependences takes many tokens
         yield one
 
 
@@ -111,6 +116,38 @@ def test_a_reader_who_leaves_ends_the_chain():
         with httpx.stream("POST", f"{address}/sample", json=body) as answer:
             assert next(answer.iter_lines()) == "event: step"
         assert emptied(one)  # of steps that take a minute
+
+
+LONG_RUN = {"text": "the [MASK] sat", "kernel": "remask", "chains": 1, "options": {"grid": 100_000}}
+
+
+def test_a_deadline_ends_steps_that_ask_nothing():
+    """Most of these steps reveal nothing, and so run nothing."""
+    one = desk()
+    with asked(one) as client:
+        answer = client.post("/sample", json=LONG_RUN, headers={"Besag-Deadline": "0.5"})
+        assert answer.status_code == 504, answer.text
+        assert emptied(one)
+
+
+def test_a_client_who_leaves_ends_steps_that_ask_nothing():
+    one = desk()
+    with served(one) as address:
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{address}/sample", json=LONG_RUN, timeout=1)
+        assert emptied(one)
+
+
+def test_memory_that_runs_out_is_told_and_is_no_fault(client, monkeypatch):
+    def full(*given, **named):
+        raise RuntimeError(
+            "[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: you tried"
+        )
+
+    monkeypatch.setattr("besag.language_model.LanguageModel.sample", full)
+    answer = client.post("/sample", json={"text": TWO})
+    assert answer.status_code == 503
+    assert "ask for less" in answer.json()["error"]["message"]
 
 
 LONG = " ".join(["the cat sat on the mat"] * 9)  # 54 tokens, of which the model sees 40
@@ -266,20 +303,33 @@ def test_what_cannot_be_translated_is_told(translators, more, sentence):
 
 
 def test_a_window_and_a_source_are_weighed():
-    sight = weighing.Sight(most=512, source=10, mask="<mask>")
-    assert weighing.scores([1000], "pll", {}, sight) == 1000 * 522
-    assert weighing.scores([1000], "unmasked", {}, sight) == 1010
-    assert weighing.joint("<mask> [MASK]", None, 5, sight) == 2 * 5 * (weighing.tokens("<mask> [MASK]") + 10)
-    assert weighing.sample("<mask>", None, 2, 3, sight) == 2 * 3 * (weighing.tokens("<mask>") + 10)
+    sight = weighing.Sight(most=512, source=10, mask="<mask>", width=1000)
+    assert weighing.scores([1000], method("pll"), sight) == 1000 * 522
+    assert weighing.scores([500], method("unmasked"), sight) == 510
+    size = weighing.tokens("<mask> [MASK]") + 10
+    assert weighing.joint("<mask> [MASK]", None, 5, construction("ag"), sight) == (1 + 2 * (5 + THROUGH)) * size
+    assert weighing.sample("<mask>", None, 2, 3, kernel("gibbs"), sight) == 2 * 3 * (weighing.tokens("<mask>") + 10)
 
 
 def test_many_small_texts_weigh_what_they_weigh_alone():
-    one = weighing.scores([10], "pll", {})
-    assert weighing.scores([10] * 7, "pll", {}) == 7 * one == 700
-    assert weighing.scores([10], "unmasked", {}) == 10
-    assert weighing.scores([10], "chain", {"orders": 3}) == 300
-    assert weighing.scores([10], "ag_chain", {"candidates": 4}) == 500
-    assert weighing.scores([10], "elbo", {"samples": 7}) == 70
+    one = weighing.scores([10], method("pll"))
+    assert weighing.scores([10] * 7, method("pll")) == 7 * one == 700
+    assert weighing.scores([10], method("unmasked")) == 10
+    assert weighing.scores([10], method("chain", orders=3, order="random")) == 300
+    assert weighing.scores([10], method("ag_chain", candidates=4)) == 500
+    assert weighing.scores([10], method("elbo", samples=7)) == 70
+
+
+def test_what_says_more_of_a_translation_weighs_more():
+    def of(**options):
+        return weighing.translation(["one two three"], wish(**options))
+
+    usual = of()
+    for options in ({"length": 60}, {"lengths": 3}, {"draws": 4}, {"restarts": 2}, {"passes": 50, "length": 60},
+                    {"choose": "pll"}, {"kernel": "refine", "iterations": 1000}):  # fmt: skip
+        assert of(**options) > usual, options
+    sight = weighing.Sight(causal=True)
+    assert weighing.translation(["a b c"], wish(beam=50), sight) > 5 * weighing.translation(["a b c"], wish(), sight)
 
 
 @pytest.mark.parametrize(
@@ -291,7 +341,15 @@ def test_many_small_texts_weigh_what_they_weigh_alone():
         ("joint", {"text": "[MASK] [MASK] s0 [MASK] [MASK]", "candidates": 3}),
         ("fill", {"text": "[MASK] [MASK] s0 [MASK] [MASK]", "candidates": 2, "beam": 3}),
         ("dependence", {"text": "s0 s1 s2 s0", "candidates": 3}),
+        ("choose", {"text": "s0 {} s1 s2", "choices": ["s0", "s2"]}),
+        ("choose", {"text": "s0 {} s1 s2", "choices": ["s0", "s2"], "of": "option"}),
+        ("fill", {"text": "[MASK] [MASK] s0 [MASK] [MASK]", "k": 100, "candidates": 2, "beam": 1}),
         ("sample", {"text": "[MASK] [MASK] s0 s1", "steps": 6, "kernel": "gibbs"}),
+        ("sample", {"length": 7, "chains": 2, "steps": 4, "kernel": "adaptive",
+                    "options": {"signal": "information", "candidates": 3}}),
+        ("sample", {"length": 7, "chains": 2, "kernel": "adaptive", "options": {"signal": "change", "budget": 0.0}}),
+        ("sample", {"length": 7, "chains": 2, "steps": 2, "kernel": "refine", "options": {"hide": True}}),
+        ("sample", {"text": "[MASK] s0 s1 s2 s0 s1 s2 s0", "steps": 9, "kernel": "metropolis"}),
         ("sample", {"text": "[MASK] [MASK] s0 s1", "steps": 6, "kernel": "metropolis"}),
         ("sample", {"text": "[MASK] [MASK] s0 s1", "steps": 6, "kernel": "tempering", "options": {"rungs": 3}}),
         ("sample", {"text": "[MASK] [MASK] s0 s1", "steps": 6, "kernel": "block_gibbs",
@@ -310,6 +368,20 @@ def test_what_is_asked_weighs_no_less_than_what_is_run(route, body):
         scheduler.admit = lambda tokens, seconds: weights.append(tokens) or admit(tokens, seconds)
         assert client.post(f"/{route}", json=body).status_code == 200
     assert 0 < sum(map(len, law.sequences)) <= weights[0]
+
+
+def test_a_choice_is_weighed_and_checked_by_the_method_that_is_run(client, monkeypatch):
+    seen = []
+    weigh = weighing.scores
+    monkeypatch.setattr(weighing, "scores", lambda *given: seen.append(given[1].name) or weigh(*given))
+    body = {"text": "the [MASK] sat", "choices": ["cat", "mat"]}
+    for of, usual in (("sentence", "word_l2r"), ("option", "chain")):
+        found = client.post("/choose", json={**body, "of": of}).json()["result"]
+        assert found["method"] == usual == seen.pop()
+    answer = client.post("/choose", json={**body, "options": {"orders": 2}})  # an option of `chain` alone
+    assert answer.status_code == 400
+    assert "'word_l2r'" in answer.json()["error"]["message"]
+    assert "orders" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("count", [1, 8])

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,10 +58,21 @@ def ask(address: str, route: str, body: object = None) -> dict:
         return json.load(answer)
 
 
+def status_for(address: str, host: str) -> int:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(f"{address}/models", headers={"Host": host})) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as refusal:
+        return refusal.code
+
+
 def test_sigterm_under_load_answers_what_was_accepted(folder):
     answers: list[dict] = []
-    with started("--model", f"tiny={folder}", "--device", "cpu") as (process, address):
+    names = "--host-name", "gpu.lab", "--host-name", "other.lab"
+    with started("--model", f"tiny={folder}", "--device", "cpu", *names) as (process, address):
         assert ask(address, "/v1/models")["data"][0]["id"] == "tiny"
+        hosts = ("gpu.lab", "other.lab:8000", "localhost:1", "evil.example")
+        assert [status_for(address, host) for host in hosts] == [200, 200, 200, 421]
         assert ask(address, "/health")["status"] == "ok"
         body = {"text": "the [MASK] sat on the [MASK]", "steps": 100, "chains": 2}
         threads = [threading.Thread(target=lambda: answers.append(ask(address, "/sample", body))) for _ in range(4)]

@@ -176,6 +176,9 @@ class Halves(Kernel):
     ends = True
     grid: int = field(default=1)
 
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        return n.bit_length() * (length + source)
+
     def step(self, engine: Any, noise: Any, state: Any) -> Any:
         masked = (state.ids == state.canvas.mask_id) & state.canvas.free
         chosen = masked & (masked.cumsum(1) <= (masked.sum(1, keepdim=True) + 1) // 2)

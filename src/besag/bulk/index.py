@@ -11,11 +11,12 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
 
 from besag.bulk.store import is_url, opened, size_of
 from besag.errors import BesagError, quoted, require
-from besag.files.packed import plain_name
+from besag.files.packed import BROKEN, plain_name
 from besag.files.rows import csv_cells, format_of
 
 CHUNK = 1 << 20
@@ -79,7 +80,23 @@ class Shard(NamedTuple):
 
 def look(path: str, format: str | None, header: bool, size: int, before: int) -> Source:
     """One input, gone through once; `before` rows are in others, and shards have `size` rows."""
-    format = format or format_of(path)
+    with undamaged(path):
+        return _look(path, format or format_of(path), header, size, before)
+
+
+@contextmanager
+def undamaged(path: str) -> Iterator[None]:
+    """Reject a packed file that ends too soon or cannot be unpacked, where it is read in here."""
+    try:
+        yield
+    except BROKEN as failure:
+        why = getattr(failure, "strerror", None) or failure
+        raise BesagError(
+            f"{quoted(path)} cannot be read, it is damaged: {why}. Put a whole copy in its place"
+        ) from failure
+
+
+def _look(path: str, format: str, header: bool, size: int, before: int) -> Source:
     bytes_, digest = identity(path)
     first = size - before % size  # the row of this input that begins a shard
     if format == "parquet":

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import os
 import pickle
+import secrets
 import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,6 +34,12 @@ SETTINGS = {  # of Ray's, unless somebody has set them
     "RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DEDUP_LOGS": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_worker_niceness": "0",  # 15 would let every other process go first: actors are the work here
+}  # fmt: skip
+# Of a cluster of our own, before Ray is imported. Its ports are opened on loopback only, on Linux as on the systems
+# that the setting is named after, and a connection needs a token. A version of Ray without tokens ignores them.
+OWN = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32),
 }  # fmt: skip
 
 
@@ -68,7 +75,8 @@ class Pool:
 
     def check(self) -> None:
         """Is Ray there?"""
-        _ray()
+        with _settings({} if self.address else OWN):
+            _ray()
 
     def usual_actors(self) -> int:
         """On this machine, if nothing is said."""
@@ -140,6 +148,23 @@ def _ray() -> Any:
 @contextmanager
 def cluster(address: str | None) -> Iterator[None]:
     """A cluster: the one that is joined already, the one at this address, or one of our own on this machine."""
+    with _settings({} if address else OWN):
+        yield from _joined(address)
+
+
+@contextmanager
+def _settings(own: Mapping[str, str]) -> Iterator[None]:
+    """Variables of the environment for a while, where nobody has set them."""
+    new = {name: value for name, value in own.items() if name not in os.environ}
+    os.environ.update(new)
+    try:
+        yield
+    finally:
+        for name in new:
+            os.environ.pop(name, None)
+
+
+def _joined(address: str | None) -> Iterator[None]:
     ray = _ray()
     if ray.is_initialized():
         yield

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, NamedTuple
 
-from besag.bulk.index import Piece, Shard, Source, rows_of
+from besag.bulk.index import Piece, Shard, Source, rows_of, undamaged
 from besag.bulk.store import go_to, is_url, opened
 from besag.errors import BesagError
 from besag.files.columns import columns, usual
@@ -47,8 +47,9 @@ class Reader(NamedTuple):
         if piece.source not in files:
             files[piece.source] = opened(source.path)
         file = files[piece.source]
-        go_to(file, piece.begin.bytes, file.tell())
-        content = file.read() if piece.end < 0 else file.read(piece.end - piece.begin.bytes)
+        with undamaged(source.path):
+            go_to(file, piece.begin.bytes, file.tell())
+            content = file.read() if piece.end < 0 else file.read(piece.end - piece.begin.bytes)
         head = source.head.encode("utf-8", "surrogateescape")
         whole = Part(content, piece.begin.lines, head)
         if not _add(found, number, source, layout, [whole], piece.rows):

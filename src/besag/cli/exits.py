@@ -31,8 +31,9 @@ from typing import ClassVar, ParamSpec, Protocol
 
 import typer
 
-from besag.errors import BesagError, quoted
+from besag.errors import BesagError, out_of_memory, quoted
 from besag.files.claim import released
+from besag.files.whole import held_back
 from besag.results.tables import shown
 
 LARGEST = 10**18  # a number in an option stays below
@@ -115,7 +116,7 @@ def _refuse_beyond(given: Mapping[str, object]) -> None:
 
 def _say_fault(fault: Exception) -> int:
     """What is said of an error that is nobody's but ours, or of the machine's, and the exit code."""
-    if isinstance(fault, MemoryError):
+    if out_of_memory(fault):
         say("error: there is not enough memory for this: give less at a time, or a smaller model")
         return WRONG
     if isinstance(fault, RecursionError):
@@ -177,7 +178,6 @@ class CtrlC:
 
     def __init__(self) -> None:
         self._process = os.getpid()
-        self._writing = self._pending = False
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -193,16 +193,7 @@ class CtrlC:
             for one, handler in before.items():
                 signal.signal(one, handler)
 
-    @contextmanager
-    def held_back(self) -> Iterator[None]:
-        self._writing = True
-        try:
-            yield
-        finally:
-            self._writing = False
-        if self._pending:
-            self._pending = False
-            raise KeyboardInterrupt
+    held_back = staticmethod(held_back)
 
     @contextmanager
     def whole(self, out: Output) -> Iterator[Finished]:
@@ -226,7 +217,4 @@ class CtrlC:
             signal.raise_signal(number)
             return
         CtrlC.last = number
-        if self._writing and not self._pending:
-            self._pending = True
-        else:
-            raise KeyboardInterrupt
+        raise KeyboardInterrupt

@@ -11,8 +11,9 @@ from besag.characters import is_text
 from besag.cli import options as o
 from besag.cli.exits import UNSCORED, guarded, say
 from besag.cli.groups import LayoutOptions, grouped
-from besag.errors import BesagError
+from besag.errors import BesagError, quoted
 from besag.files.inputs import Layout, file_input, records
+from besag.files.whole import is_stream
 from besag.files.writing import claimed
 from besag.results.status import Status
 from besag.results.words import counted
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="The texts, in any format `besag score` reads; - is stdin.")]
 Saved = Annotated[str, typer.Option("--output", "-o", help="The JSON file to save p(n) in.", show_default=False)]
+
+
+ENDING = ".json"
 
 
 @guarded
@@ -42,6 +46,11 @@ def lengths(
     Example:
         besag lengths corpus.txt -o lengths.json
     """
+    if not (output.endswith(ENDING) or is_stream(output)):
+        raise BesagError(
+            f"output={quoted(output)}: p(n) is saved as JSON, and --lengths knows it by its ending; name a file that "
+            f"ends in {ENDING}"
+        )
     claimed(output, force)  # until the command ends
     texts = _Texts(file, rows.layout())
 
@@ -65,7 +74,7 @@ def length_models(
 
 
 def length_model(path: str, lm: LanguageModel) -> LengthModel:
-    if path.endswith(".json"):
+    if path.endswith(ENDING):
         from besag.scores import LengthModel
 
         return LengthModel.load(path)

@@ -15,6 +15,7 @@ from besag.errors import BesagError, require
 _KEYS = "A file of bearer keys, one a line: without one of them nothing is answered."
 _QUEUE = "How many tokens may be accepted and not answered; beyond, callers are told to come again (429)."
 _MEMORY = "GB of weights in memory at a time; what nobody asks is put away first. All, if not given."
+_NAMES = "A name or address that requests may be sent to, besides localhost and --host. Repeat."
 _CORS = "A web page's origin that may ask, as https://example.org; none if not given. Repeat."
 
 Host = Annotated[str, o.of_run("--host", help="Whom to listen to: 127.0.0.1 is this machine, 0.0.0.0 everybody.")]
@@ -26,6 +27,7 @@ Body = Annotated[float, o.of_run("--max-body", min=0.001, max=1024, help="MB tha
 Memory = Annotated[float | None, o.of_run("--memory", min=0.001, help=_MEMORY, show_default=False)]
 Drain = Annotated[float, o.of_run("--drain", min=0, max=3600, help="Seconds to answer what was accepted, at the end.")]
 Cors = Annotated[list[str] | None, o.of_run("--cors", metavar="ORIGIN", help=_CORS, show_default=False)]
+HostNames = Annotated[list[str] | None, o.of_run("--host-name", metavar="NAME", help=_NAMES, show_default=False)]
 LogTexts = Annotated[bool, o.of_run("--log-texts", help="Also log what is asked. Texts may be private.")]
 Lazy = Annotated[bool, o.of_run("--lazy", help="Load the first model with the first request, not before.")]
 
@@ -43,6 +45,7 @@ def serve(
     memory: Memory = None,
     drain: Drain = 30.0,
     cors: Cors = None,
+    host_name: HostNames = None,
     log_texts: LogTexts = False,
     lazy: Lazy = False,
 ) -> int:
@@ -80,7 +83,7 @@ def serve(
         if host not in ("127.0.0.1", "localhost", "::1") and keys is None:
             say(f"warning: anybody who reaches {host} may ask: --keys FILE says who may")
         say(f"serving {', '.join(shelf.names)} on {address(one)}")
-        serve(desk, one, drain=drain, cors=cors or ())
+        serve(desk, one, drain=drain, cors=cors or (), names=[host, *(host_name or ())])
     return 0
 
 

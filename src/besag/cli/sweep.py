@@ -62,11 +62,17 @@ def sweep(
     PlotOptions(plot=plot, force=force).check_plot()
 
     import besag
+    from besag.evaluation.suite import suite
     from besag.sweeps.cells import parsed
+    from besag.sweeps.table import refuse_unknown_columns
 
+    varied = dict(parsed(one) for one in vary or ())
+    keys = [*(["recipe"] if len(recipes) > 1 else []), *(key for keys in varied for key in keys.split(":"))]
+    suites = [suite(name).name for name in judge or ()]
+    refuse_unknown_columns([*([] if curve is None else [curve]), of], keys, suites)  # before hours of training
     try:
         found = besag.sweep(
-            recipes, dict(parsed(one) for one in vary or ()), output=output, jobs=jobs, judge=judge or (), data=data,
+            recipes, varied, output=output, jobs=jobs, judge=judge or (), data=data,
             method=method, limit=limit, quiet=run.progress is False,
         )  # fmt: skip
     except KeyboardInterrupt:

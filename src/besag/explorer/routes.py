@@ -16,14 +16,13 @@ from pydantic import Field, StrictInt
 from starlette.exceptions import HTTPException
 
 from besag.explorer import views
+from besag.joints.registry import construction
 from besag.language_model import LanguageModel
-from besag.samplers import KERNELS
 from besag.samplers.kernel import kernel
-from besag.scores import METHODS
+from besag.scores import method
 from besag.service import bodies, weighing
 from besag.service.bodies import said
 from besag.service.desk import Desk
-from besag.service.native import refuse_strangers
 from besag.service.sources import Weighed, given, weighed
 from besag.service.streaming import Tell, streamed
 
@@ -97,19 +96,19 @@ def _asking(router: APIRouter, desk: Desk) -> None:
     @router.post("/explorer/score")
     async def score(request: Request, body: SentenceBody) -> Response:
         """A text by one method, in bits; or why this model cannot be asked by it."""
-        weight = partial(weighing.scores, [weighing.tokens(body.text)], METHODS.known(body.method), {})
+        weight = partial(weighing.scores, [weighing.tokens(body.text)], method(body.method))
         return await answer(request, body, weight, lambda lm: views.score(lm, body.text, body.method))
 
     @router.post("/explorer/places")
     async def places(request: Request, body: PlacesBody) -> Response:
         """What else could stand at each place of a text, and the text with it."""
-        weight = partial(weighing.scores, [weighing.tokens(body.text)], "pll", {})
+        weight = partial(weighing.scores, [weighing.tokens(body.text)], method("pll"))
         return await answer(request, body, weight, lambda lm: {"result": views.places(lm, body.text, body.k)})
 
     @router.post("/explorer/pair")
     async def pair(request: Request, body: PairBody) -> Response:
         """The joint of two masks by every construction, as tables."""
-        weight = partial(weighing.joint, body.text, None, body.candidates)
+        weight = partial(weighing.joint, body.text, None, body.candidates, construction("ag"))
         return await answer(request, body, weight, lambda lm: {"result": views.pair(lm, body.text, body.candidates)})
 
 
@@ -117,12 +116,8 @@ def _writing(router: APIRouter, desk: Desk) -> None:
     @router.post("/explorer/write")
     async def write(request: Request, body: WriteBody) -> Response:
         """Chains while they run: server-sent events, one a step with its numbers, then the `result`."""
-        refuse_strangers(KERNELS, body.kernel, body.options)
         made = kernel(body.kernel, **body.options)
-        named = KERNELS.known(body.kernel)
-        weight = partial(
-            weighing.sample, body.text, body.length, body.chains, body.steps, kernel=named, options=body.options
-        )
+        weight = partial(weighing.sample, body.text, body.length, body.chains, body.steps, made)
         chosen = said(body, "text", "length", "chains", "steps", "seed")
 
         def run(lm: LanguageModel, tell: Tell) -> Any:

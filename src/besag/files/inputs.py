@@ -11,7 +11,8 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -113,27 +114,28 @@ class Input:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"file": os.path.basename(self.value), "bytes": os.stat(self.value).st_size, "sha256": digest}
 
-    def texts(self) -> Iterator[_Found | None]:
+    def texts(self) -> Generator[_Found | None, None, None]:
         """Every row, and None where nothing has arrived for a moment."""
         column, around = None, list[str | None]()
-        for row in self._rows():
-            if row is None:
-                yield None
-                continue
-            if isinstance(row.values, str):
-                before, after, given = self._no_contexts()
-                whole, parts = self._in_regions(row.values, row)
-                yield _Found(row.where, whole, {}, before, after, given, parts)
-                continue
-            if column is None:
-                column = self._column(list(row.values))
-                around = [self._named(list(row.values), *one) for one in self._around]
-                spans = self._named(list(row.values), "--spans-column", self.layout.spans)
-            rest = row.values.items() if self.layout.keep else ()
-            others = {name: value for name, value in rest if name != column}
-            before, after, given = ("" if one is None else context(row.values, one, row.where) for one in around)
-            whole, parts = self._in_regions(value(row.values, column, row.where), row, column, spans)
-            yield _Found(row.where, whole, others, before, after, given, parts)
+        with closing(self._rows()) as found:
+            for row in found:
+                if row is None:
+                    yield None
+                    continue
+                if isinstance(row.values, str):
+                    before, after, given = self._no_contexts()
+                    whole, parts = self._in_regions(row.values, row)
+                    yield _Found(row.where, whole, {}, before, after, given, parts)
+                    continue
+                if column is None:
+                    column = self._column(list(row.values))
+                    around = [self._named(list(row.values), *one) for one in self._around]
+                    spans = self._named(list(row.values), "--spans-column", self.layout.spans)
+                rest = row.values.items() if self.layout.keep else ()
+                others = {name: value for name, value in rest if name != column}
+                before, after, given = ("" if one is None else context(row.values, one, row.where) for one in around)
+                whole, parts = self._in_regions(value(row.values, column, row.where), row, column, spans)
+                yield _Found(row.where, whole, others, before, after, given, parts)
 
     def _in_regions(
         self, said: Any, row: Row, column: str = "", spans: str | None = None
@@ -178,7 +180,7 @@ class Input:
     def _format(self) -> str:
         return self.layout.format or format_of(self.value)
 
-    def _rows(self) -> Iterator[Row | None]:
+    def _rows(self) -> Generator[Row | None, None, None]:
         if self.kind == "text":
             yield Row(self.name, 1, self.value)
             return
@@ -196,8 +198,9 @@ class Input:
             header = named if self.layout.header else numbered
             read = partial(lines.lines, self.name, keep_returns=format == "csv", lenient=True)
             head = read(iter([self.part.head])) if self.part.head else iter(())
-            found = chain(head, read(self._chunks(), after=self.part.after))
-            yield from rows(found, format, self.name, header=header, escaped=self.layout.escaped)
+            with closing(read(self._chunks(), after=self.part.after)) as body:
+                found = chain(head, body)
+                yield from rows(found, format, self.name, header=header, escaped=self.layout.escaped)
         except NoRows as nothing:
             hint = " (or say --no-header)" if "header" in str(nothing) else ""
             raise BesagError(f"{nothing}, not one text{hint}") from None
@@ -225,9 +228,9 @@ class Input:
         if self.kind == "part":
             return iter([self.part.content])
         if self.kind == "stdin":
-            return lines.arriving(lines.standard_input())
-        stream = lines.opened(self.value)
-        return lines.stored(stream) if self.regular else lines.arriving(stream)
+            return lines.arriving(lines.standard_input)
+        opened = partial(lines.opened, self.value)
+        return lines.stored(opened) if self.regular else lines.arriving(opened)
 
 
 def inputs(arguments: Sequence[str], *, as_text: bool, layout: Layout) -> list[Input]:
@@ -255,15 +258,16 @@ def records(
     number, last = 0, None if limit is None else skip + limit
     for source in sources:
         before = number
-        for row in source.texts():
-            if row is None:
-                yield None
-                continue
-            number += 1
-            if number > skip + done:
-                yield Record(number, *row)
-            if number == last:
-                return
+        with closing(source.texts()) as found:
+            for row in found:
+                if row is None:
+                    yield None
+                    continue
+                number += 1
+                if number > skip + done:
+                    yield Record(number, *row)
+                if number == last:
+                    return
         if number == before:
             raise BesagError(f"nothing came in on {source.name}, not one text")
     if number <= skip:

@@ -11,8 +11,9 @@ import io
 import queue
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias, cast
 
@@ -36,7 +37,7 @@ class Stream(Protocol):
 
 def lines_of(path: str) -> Iterator[Line]:
     """The lines of a file, unpacked if need be."""
-    return cast(Iterator[Line], lines(path, stored(opened(path))))
+    return cast(Iterator[Line], lines(path, stored(partial(opened, path))))
 
 
 def small_file(path: str) -> bytes:
@@ -74,15 +75,16 @@ def standard_input() -> Stream:
         return sys.stdin.buffer  # stdin was replaced by something without a descriptor
 
 
-def stored(stream: Stream) -> Iterator[bytes]:
-    """Chunks of what is there; where there is nothing yet, it waits."""
-    with closing(stream):
+def stored(open_: Callable[[], Stream]) -> Iterator[bytes]:
+    """Chunks of what is there; where there is nothing yet, it waits. It is opened with the first chunk."""
+    with closing(open_()) as stream:
         while chunk := stream.read(CHUNK):
             yield chunk
 
 
-def arriving(stream: Stream) -> Iterator[bytes | None]:
-    """Chunks as somebody writes them, and None whenever nobody has for a moment."""
+def arriving(open_: Callable[[], Stream]) -> Iterator[bytes | None]:
+    """Chunks as somebody writes them, and None whenever nobody has for a moment. It is opened with the first chunk."""
+    stream = open_()
     waiting: queue.Queue[bytes | Exception] = queue.Queue(CHUNKS_AHEAD)
 
     def listen() -> None:
@@ -116,7 +118,7 @@ def lines(
     keep_returns: bool = False,
     lenient: bool = False,
     after: int = 0,
-) -> Iterator[Line | None]:
+) -> Generator[Line | None, None, None]:
     """Numbered lines without their ends; a byte order mark at the start is passed over.
 
     `keep_returns`: a carriage return before the line end stays, for formats in which a line end may stand in a cell.
@@ -141,6 +143,9 @@ def lines(
                 begun, size = [others[-1]], len(others[-1])
     except BROKEN as failure:
         raise _cut_off(name, f"beyond line {number}", failure) from failure
+    finally:
+        if isinstance(chunks, Generator):
+            chunks.close()  # and with it the file, also where a line was rejected
     if size:
         yield number + 1, _decode(name, number + 1, b"".join(begun), keep_returns, lenient)
 

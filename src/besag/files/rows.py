@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -74,21 +75,25 @@ def read(
     format = format or format_of(path)
     if format == "parquet":
         return parquet_rows(path, only, lenient)
-    found = lines(path, stored(opened(path)), keep_returns=format == "csv", lenient=lenient)
+    found = lines(path, stored(partial(opened, path)), keep_returns=format == "csv", lenient=lenient)
     return cast(Iterator[Row], rows(found, format, path, header=header, escaped=escaped))
 
 
 def rows(
     found: Iterator[Line | None], format: str, name: str, *, header: Header = named, escaped: bool = False
 ) -> Iterator[Row | None]:
-    if format == "text":
-        for line in found:
-            yield None if line is None else Row(f"{name}, line {line[0]}", *line)
-    elif format == "jsonl":
-        yield from _json_rows(found, name)
-    else:
-        cells = _tsv_cells(found, escaped) if format == "tsv" else csv_cells(found, name)
-        yield from _delimited_rows(cells, header, name)
+    try:
+        if format == "text":
+            for line in found:
+                yield None if line is None else Row(f"{name}, line {line[0]}", *line)
+        elif format == "jsonl":
+            yield from _json_rows(found, name)
+        else:
+            cells = _tsv_cells(found, escaped) if format == "tsv" else csv_cells(found, name)
+            yield from _delimited_rows(cells, header, name)
+    finally:
+        if isinstance(found, Generator):
+            found.close()  # and with it the file, also where a row was rejected
 
 
 def parquet_rows(

@@ -7,13 +7,18 @@ Drafts are locked while they are written, so nobody else's is.
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from besag.errors import BesagError, quoted
 from besag.files.claim import hold, left_behind
@@ -81,6 +86,55 @@ def write_whole(path: str | os.PathLike[str], text: str) -> None:
     """A text in UTF-8, its line ends as they are."""
     with whole(path) as draft:
         draft.write_bytes(text.encode("utf-8"))
+
+
+def write_arrays(path: str | os.PathLike[str], about: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Write arrays, and what they are as JSON under the name `about`, as npz.
+
+    The archive is made in memory, with interruptions held back: one that arrives within `zipfile` becomes a ValueError
+    of the archive, which can no longer be closed.
+    """
+    import numpy as np  # the command line starts without it
+
+    made = io.BytesIO()
+    with held_back():
+        np.savez(made, about=np.array(json.dumps(about)), **arrays)
+    with whole(path) as draft:
+        draft.write_bytes(made.getbuffer())
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Hold back SIGINT and SIGTERM until the end of the block, where the first of them is handled; a second is not.
+
+    Only handlers written in Python are put off, and only in the main thread, where Python calls them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before: dict[int, Callable[..., Any]] = {}
+    pending: list[int] = []
+    held = True
+
+    def arrived(number: int, frame: object) -> None:
+        if held and not pending:
+            pending.append(number)
+        else:
+            before[number](number, frame)
+
+    try:
+        for one in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(one)
+            if callable(handler):
+                before[one] = handler
+                signal.signal(one, arrived)
+        yield
+    finally:
+        held = False  # from here on what arrives is handed on, whichever handler is in place
+        for number, own in before.items():
+            signal.signal(number, own)
+        for number in pending:
+            before[number](number, None)
 
 
 def sync(path: str | os.PathLike[str]) -> None:

@@ -10,6 +10,8 @@ from typing import ClassVar, NamedTuple
 from torch import Tensor
 
 from besag.checks import checked
+from besag.joints import block_asking
+from besag.joints.candidates import THROUGH
 from besag.joints.law import JointLaw
 from besag.joints.unaries import Unaries
 from besag.registry import Named, Registry
@@ -31,6 +33,17 @@ class Construction(Named, ABC):
     formula: ClassVar[str]
     exact: ClassVar[bool]  # does it give back the joint when the conditionals are those of one?
     cite: ClassVar[tuple[str, ...]] = ("torroba2023",)
+
+    def cost(self, n: int, length: int, candidates: int, width: int) -> int:
+        """Return the most tokens that the joint of n positions runs through the network, in sequences of `length`.
+
+        Every construction reads the same conditionals: each position in every context of the others, over `candidates`
+        tokens of at most `width`; and the positions with all of them masked, from which the candidates are chosen.
+        """
+        if n == 2:
+            return (1 + 2 * min(width, candidates + THROUGH)) * length
+        contexts = block_asking.cost([min(candidates, width)] * n).sequences if n > 2 else 0
+        return (1 + contexts) * length
 
     @abstractmethod
     def build(self, unaries: Unaries) -> Built:

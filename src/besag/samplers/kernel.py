@@ -118,6 +118,14 @@ class Kernel(Named, ABC):
     ends: ClassVar[bool] = False  # a decoder: done when nothing is hidden any more
     long: ClassVar[bool] = False  # can it write text that is longer than the model sees?
 
+    @abstractmethod
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        """Return the most tokens that one chain runs through the network.
+
+        n positions can be written, all of them masked at first, in a sequence of `length` tokens. `steps` is the limit
+        given to `run.walk`; `source` counts the tokens of a source, which are read in every pass.
+        """
+
     def check(self, canvas: Canvas) -> None:
         """Refuse, before anything runs, options that do not go with this canvas."""
         refuse_no_places(canvas)
@@ -155,6 +163,13 @@ def kernel(name: str, **options: object) -> Kernel:
 
 
 # ---- what many kernels need
+
+SWEEPS = 10  # of a chain, where no number of steps is given
+
+
+def made(most: int, steps: int | None) -> int:
+    """Return how many steps are made of the `most` that a decoder needs, where `steps` may limit them."""
+    return most if steps is None else min(most, steps)
 
 
 def hidden(state: AnyState) -> Tensor:

@@ -24,10 +24,10 @@ from besag.checks import MOST_STEPS, whole_number
 from besag.conditionals.contract import Given
 from besag.engine import Engine
 from besag.errors import BesagError, TooLong
-from besag.files.whole import whole
-from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise
+from besag.files.whole import write_arrays
+from besag.samplers.kernel import SWEEPS, AnyState, Canvas, Info, Kernel, Noise
 
-SWEEPS = 10  # of a chain, when nobody says how long it is to run
+TOGETHER = 1024  # steps whose numbers are stacked: a tensor takes a hundred times the memory of its few numbers
 LOOK = 64  # steps between two looks for NaN, each of which waits for the device
 
 
@@ -58,6 +58,7 @@ def walk(
         state = kernel.init(engine, noise, canvas)
     yield state, None
     while (steps is None or state.step < steps) and not kernel.done(state):
+        engine.check_wanted()  # here too: a step may need no pass
         state, info = kernel.step(engine, noise, state)
         if state.step % LOOK == 0:
             engine.check()
@@ -83,25 +84,37 @@ class Trace:
     """What is kept of a run: numbers of every step, sequences of every `every`-th."""
 
     every: int | None
-    told: dict[str, list[Tensor]] = field(default_factory=dict)  # (C,) a step
+    told: dict[str, list[Tensor]] = field(default_factory=dict)  # (C,) a step, of the last steps
+    blocks: dict[str, list[NDArray[Any]]] = field(default_factory=dict)  # (C, TOGETHER) each, of the steps before them
     steps: list[int] = field(default_factory=list)  # the steps whose sequences are kept
     ids: list[Tensor] = field(default_factory=list)  # (C, L) each
 
     def add(self, state: AnyState, info: Info | None) -> None:
         if info is not None:
             for name, value in {"changed": info.changed, "passes": info.passes, **info.more}.items():
-                self.told.setdefault(name, []).append(value)
+                told = self.told.setdefault(name, [])
+                told.append(value)
+                if len(told) == TOGETHER:
+                    self.blocks.setdefault(name, []).append(_stacked(told))
+                    told.clear()
         if self.every is not None and state.step % self.every == 0:
             self.steps.append(state.step)
             self.ids.append(state.ids)
 
     def numbers(self) -> dict[str, NDArray[Any]]:
         """(C, S) each, by name."""
-        return {name: torch.stack(values, 1).numpy(force=True) for name, values in self.told.items()}
+        blocks = {
+            name: [*self.blocks.get(name, ()), *([_stacked(last)] if last else [])] for name, last in self.told.items()
+        }
+        return {name: np.concatenate(own, 1) for name, own in blocks.items()}
 
     def sequences(self) -> NDArray[np.int64]:
         """(C, K, L) at the steps that were kept."""
         return torch.stack(self.ids, 1).numpy(force=True)
+
+
+def _stacked(values: list[Tensor]) -> NDArray[Any]:
+    return torch.stack(values, 1).numpy(force=True)
 
 
 # ---- a state on disk
@@ -109,16 +122,14 @@ class Trace:
 
 def save(state: Any, path: str | Path, about: dict[str, Any]) -> None:
     """Write a state as arrays, with what it is the state of; whole, or not at all. None: no step is made yet."""
-    arrays: dict[str, Any] = dict(_arrays(state, ""))
-    with whole(path) as draft, open(draft, "wb") as file:
-        np.savez(file, about=np.array(json.dumps(about)), **arrays)
+    write_arrays(path, about, dict(_arrays(state, "")))
 
 
 def read(path: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The arrays of a state that was saved, and what it is the state of."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as found:  # which leaves a damaged one open
+            arrays = dict(found)
         if arrays.keys() != {"about"} and (missing := {"about", ".step", ".ids"} - arrays.keys()):
             raise ValueError(f"it has no {', '.join(sorted(missing))}")
         return arrays, dict(json.loads(str(arrays["about"])))

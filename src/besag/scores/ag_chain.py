@@ -32,7 +32,7 @@ from besag.joints.small_tables import arnold_gokhale, stationary
 from besag.reductions import Top
 from besag.scores.chain import Order, times
 from besag.scores.passage import BLOCK, Parts, Passage, ScorePlan
-from besag.scores.registry import FIXED_LENGTH, Method, register
+from besag.scores.registry import FIXED_LENGTH, Method, register, windows
 
 JOINTS = ("ag", "stationary")
 LARGEST_BOX = 256
@@ -76,6 +76,10 @@ class AgChain(Method):
     @property
     def ranks(self) -> bool:
         return False
+
+    def cost(self, n: int, length: int) -> int:
+        both = windows(n, length) if self.order == "confident" else min(2, windows(n, length))
+        return (n // 2 * (both + 2 * self.candidates + 1) + n % 2) * length
 
     def plan(self, passage: Passage) -> ScorePlan:
         numbers = (2 * self.candidates + 1) * max(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from besag.scores.passage import Parts, Passage, ScorePlan
-from besag.scores.registry import FIXED_LENGTH, Method, register
+from besag.scores.registry import FIXED_LENGTH, Method, register, windows
 
 
 @register
@@ -23,6 +23,9 @@ class CausalChain(Method):
     sees = "left"
     cite = ("shannon1948",)
     aliases = ("clm", "autoregressive")
+
+    def cost(self, n: int, length: int) -> int:
+        return windows(n, length) * (length + 1)  # a start token may be added
 
     def plan(self, passage: Passage) -> ScorePlan:
         return Parts.of((yield from passage.ask_shown()))

@@ -23,7 +23,7 @@ from besag.arrays import Ints
 from besag.errors import BesagError
 from besag.reductions import Top
 from besag.scores.passage import Parts, Passage, ScorePlan
-from besag.scores.registry import FIXED_LENGTH, Method, register
+from besag.scores.registry import FIXED_LENGTH, Method, register, windows
 
 MOST_ORDERS = 10_000  # each takes as many passes as a text has tokens
 Order = Literal["left-to-right", "right-to-left", "random", "confident"]
@@ -52,6 +52,10 @@ class Chain(Method):
     @property
     def ranks(self) -> bool:
         return self.orders == 1
+
+    def cost(self, n: int, length: int) -> int:
+        asked = windows(n, length) if self.order == "confident" else 1  # every masked token is asked in each turn
+        return self.orders * n * asked * length
 
     def plan(self, passage: Passage) -> ScorePlan:
         if self.order == "confident":

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+DEFAULTS = {"sentence": "word_l2r", "option": "chain"}  # the method by what is compared
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Choice(Presented):
     """Options by value, best first. `shares` are the values renormalised over these options: comparable only here."""
@@ -167,7 +170,7 @@ def choose(
     if of not in ("sentence", "option"):
         raise BesagError(f"of={of!r}: compare 'sentence' or 'option'.{nearest(of, ['sentence', 'option'])}")
     before, after = _around_slot(engine.conditionals.vocabulary, text)
-    method = method or ("word_l2r" if of == "sentence" else "chain")
+    method = method or DEFAULTS[of]
     if of == "sentence":
         scores = scored(engine, [before + option + after for option in options], method, **scoring)
     else:

@@ -23,6 +23,7 @@ from besag.arrays import Floats
 from besag.conditionals.twins import TWINS
 from besag.engine import Engine
 from besag.errors import BesagError
+from besag.scores.maskless import Maskless
 from besag.scores.passage import Parts, Passage, ScorePlan
 from besag.scores.registry import Method
 from besag.scores.regression import BESIDE, Evidence, Regression, View, fit, view_of, width
@@ -83,6 +84,9 @@ class _Gathering(Method):
     terms: Terms
     groups: Sequence[Moments]
     number: Mapping[str, int]  # of each text
+
+    def cost(self, n: int, length: int) -> int:
+        return Maskless().cost(n, length)
 
     def plan(self, passage: Passage) -> ScorePlan:
         answers = yield from passage.ask_shown(Evidence(), wish=TWINS if self.view == "twins" else "")

@@ -22,7 +22,7 @@ from besag.arrays import Bools, Floats, Ints
 from besag.errors import BesagError
 from besag.masks import uniform_subsets
 from besag.scores.passage import BLOCK, Parts, Passage, ScorePlan
-from besag.scores.registry import FIXED_LENGTH, Method, register
+from besag.scores.registry import FIXED_LENGTH, Method, register, windows
 
 MOST_SAMPLES = 100_000  # of which each hides places of its own in a copy of the text
 MOST_ENUMERATED = 16  # 2^16 subsets
@@ -52,6 +52,10 @@ class AnyOrderBound(Method):
     @property
     def ranks(self) -> bool:
         return False
+
+    def cost(self, n: int, length: int) -> int:
+        subsets = 2 ** min(n, MOST_ENUMERATED) - 1 if self.samples == "all" else self.samples
+        return subsets * windows(n, length) * length
 
     def plan(self, passage: Passage) -> ScorePlan:
         subsets, stratum, weight = self._design(passage.size)  # (D, n), (D,), (D,)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from besag.scores.passage import Parts, Passage, ScorePlan
-from besag.scores.registry import Method, register
+from besag.scores.registry import Method, register, windows
 from besag.scores.regression import regression_of
 
 
@@ -32,6 +32,9 @@ class Maskless(Method):
     @property
     def ranks(self) -> bool:
         return False
+
+    def cost(self, n: int, length: int) -> int:
+        return windows(n, length) * (length + min(n, length))  # a masked token beside each token of the text
 
     def plan(self, passage: Passage) -> ScorePlan:
         regression = regression_of(passage.conditionals)

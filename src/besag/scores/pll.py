@@ -25,6 +25,9 @@ class PseudoLogLikelihood(Method):
     cite = ("salazar2020", "besag1975")
     aliases = ("original", "pseudo_log_likelihood")
 
+    def cost(self, n: int, length: int) -> int:
+        return n * length
+
     def plan(self, passage: Passage) -> ScorePlan:
         everywhere = np.arange(passage.size)
         return Parts.of((yield from passage.ask_each(lambda index: index[:, None] == everywhere)))

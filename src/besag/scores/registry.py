@@ -10,6 +10,7 @@ from besag.checks import checked
 from besag.registry import Named, Registry
 from besag.scores.passage import Passage, ScorePlan
 
+ENDS = 2  # special tokens around the text of a window
 FIXED_LENGTH = "token sequences of this length"
 
 
@@ -27,10 +28,22 @@ class Method(Named, ABC):
     def plan(self, passage: Passage) -> ScorePlan:
         """Ask what is needed and fold the answers into one number a place."""
 
+    @abstractmethod
+    def cost(self, n: int, length: int) -> int:
+        """Return the most tokens that one text of n tokens runs through the network, in sequences of `length` tokens.
+
+        `length` counts special tokens and a source. It is below n where the text is longer than the model sees.
+        """
+
     @property
     def ranks(self) -> bool:
         """Is each place asked exactly once, so that its rank and entropy mean something?"""
         return True
+
+
+def windows(n: int, length: int) -> int:
+    """Return how many windows of `length` tokens, overlapping by half, show all of n tokens."""
+    return 1 if n <= length else 1 + -(-n // max(1, (length - ENDS) // 2))
 
 
 METHODS: Registry[type[Method]] = Registry("scoring method")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from besag.scores.passage import Parts, Passage, ScorePlan
-from besag.scores.registry import Method, register
+from besag.scores.registry import Method, register, windows
 
 
 @register
@@ -22,6 +22,9 @@ class Unmasked(Method):
     passes = "1"
     cite = ("salazar2020",)
     aliases = ("wt_marginals",)
+
+    def cost(self, n: int, length: int) -> int:
+        return windows(n, length) * length
 
     def plan(self, passage: Passage) -> ScorePlan:
         return Parts.of((yield from passage.ask_shown()))

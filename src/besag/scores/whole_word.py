@@ -22,6 +22,9 @@ class WholeWord(Method):
     cite = ("kauf2023",)
     aliases = ("within_word_mlm", "pll_whole_word")
 
+    def cost(self, n: int, length: int) -> int:
+        return n * length  # a word has one token at least
+
     def plan(self, passage: Passage) -> ScorePlan:
         words = passage.words  # (B, n)
         return Parts.of((yield from passage.ask_each(lambda index: words[:, index, None] == words[:, None])))

@@ -26,6 +26,9 @@ class WordLeftToRight(Method):
     cite = ("kauf2023",)
     aliases = ("within_word_l2r", "pll_word_l2r")
 
+    def cost(self, n: int, length: int) -> int:
+        return n * length
+
     def plan(self, passage: Passage) -> ScorePlan:
         words, everywhere = passage.words, np.arange(passage.size)  # (B, n), (n,)
 

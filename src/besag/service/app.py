@@ -6,6 +6,7 @@
 | 401 | no key, or a wrong one, on any route |
 | 404 | no such model or route |
 | 408 | a body that does not come |
+| 421 | a Host under which the server does not know itself: `--host-name` names more |
 | 413 | a body, or a request, larger than could ever be taken; a text longer than the model, asked about as a whole |
 | 429 | the queue is full: `Retry-After` says for how long |
 | 500 | a fault of the server, or a model that answers with NaN |
@@ -16,9 +17,10 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
 import time
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -30,7 +32,7 @@ from starlette.exceptions import HTTPException
 import besag
 from besag.admission import Busy, Late, Stopped, TooLarge
 from besag.batches import NotFinite
-from besag.errors import BesagError, TooLong
+from besag.errors import BesagError, TooLong, out_of_memory, quoted
 from besag.explorer import routes as explorer
 from besag.service import native, openai
 from besag.service.desk import Desk, log
@@ -47,11 +49,15 @@ STATUS: tuple[tuple[type[BesagError], int], ...] = (
 
 AS_JSON = "the body is a JSON object, sent with Content-Type: application/json"
 READING = 30.0  # seconds between two parts of a body
+BODY = 120.0  # seconds for all of it
+RETRY = 5  # seconds after which another server may have taken over from one that is shutting down
+WILD = frozenset({"0.0.0.0", "::"})  # addresses that stand for all of a machine
+LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 DROPPED = 2**28  # bytes that are read of a body that is too large: its client reads no answer before it has sent them
 
 
-def create(desk: Desk, cors: Sequence[str] = ()) -> FastAPI:
-    """`cors`: origins of web pages that may ask, with a key as anybody."""
+def create(desk: Desk, cors: Sequence[str] = (), hosts: Collection[str] = LOCAL) -> FastAPI:
+    """`cors`: origins of web pages that may ask, with a key as anybody. `hosts`: what a request may be sent to."""
     app = FastAPI(title="besag", version=besag.__version__, description="Masked language models as language models.")
     app.include_router(native.routes(desk))
     app.include_router(openai.routes(desk))
@@ -72,7 +78,8 @@ def create(desk: Desk, cors: Sequence[str] = ()) -> FastAPI:
     @app.exception_handler(BesagError)
     async def refused(_: Request, error: BesagError) -> JSONResponse:
         status = next(status for kind, status in STATUS if isinstance(error, kind))
-        return told(status, str(error), type(error).__name__, retry=getattr(error, "retry_after", None))
+        retry = getattr(error, "retry_after", RETRY if status == 503 else None)
+        return told(status, str(error), type(error).__name__, retry=retry)
 
     @app.exception_handler(RequestValidationError)
     async def misshapen(_: Request, error: RequestValidationError) -> JSONResponse:
@@ -83,9 +90,11 @@ def create(desk: Desk, cors: Sequence[str] = ()) -> FastAPI:
 
     @app.exception_handler(HTTPException)
     async def elsewhere(_: Request, error: HTTPException) -> JSONResponse:
+        if error.status_code == 400 and isinstance(error.__cause__, ValueError):  # JSON that no number is made of
+            return told(422, f"the body cannot be read: {error.__cause__}", "BadRequest")
         return told(error.status_code, str(error.detail), "HTTPException", headers=error.headers)
 
-    app.add_middleware(Door, desk=desk)
+    app.add_middleware(Door, desk=desk, hosts=hosts)
     if cors:  # before the door: a browser asks without a key whether it may ask
         app.add_middleware(CORSMiddleware, allow_origins=list(cors), allow_methods=["*"], allow_headers=["*"])
     return app
@@ -99,17 +108,34 @@ def told(status: int, message: str, kind: str, retry: int | None = None, headers
     )
 
 
+def _host(header: str) -> str:
+    """Return the host of a Host header without its port, in small letters; an IPv6 address without its brackets."""
+    named = header.strip().lower()
+    if named.startswith("["):
+        return named[1:].partition("]")[0]
+    return named.rpartition(":")[0] if named.count(":") == 1 else named
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 class Door:
     """In front of every route: keys, sizes, counts, a log. What fails behind it unforeseen is a 500 with no details."""
 
-    def __init__(self, app: Any, desk: Desk) -> None:
-        self.app, self.desk = app, desk
+    def __init__(self, app: Any, desk: Desk, hosts: Collection[str] = LOCAL) -> None:
+        self.app, self.desk, self.hosts = app, desk, {host.lower() for host in hosts}
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         began, status = time.perf_counter(), 0
+        self.desk.open += 1
 
         async def sent(message: Message) -> None:
             nonlocal status
@@ -119,11 +145,15 @@ class Door:
 
         try:
             await self._admitted(scope, receive, sent)
-        except Exception:
+        except Exception as failure:
             log.exception("a fault of besag, in %s", scope["path"])
+            refusal = told(500, "a fault of the server; its log says more", "Fault")
+            if out_of_memory(failure):
+                refusal = told(503, "there is not enough memory for this: ask for less at a time", "OutOfMemory")
             if not status:
-                await told(500, "a fault of the server; its log says more", "Fault")(scope, receive, sent)
+                await refusal(scope, receive, sent)
         finally:
+            self.desk.open -= 1
             seconds = time.perf_counter() - began
             route = getattr(scope.get("route"), "path", "other")
             self.desk.metrics.add(route, status, seconds)
@@ -131,6 +161,16 @@ class Door:
 
     async def _admitted(self, scope: Message, receive: Receive, send: Send) -> None:
         headers = {name.lower(): value for name, value in scope["headers"]}
+        host = _host(headers.get(b"host", b"").decode("latin-1"))
+        if not self._is_ours(host, scope["path"]):
+            what = f"this server is not {quoted(host)}: ask it by its address, or start it with --host-name {host}"
+            await told(421, what, "Misdirected")(scope, receive, send)
+            return
+        if self.desk.draining:
+            refusal = told(503, "the server is shutting down", "Stopped", retry=RETRY)
+            refusal.headers["Connection"] = "close"
+            await refusal(scope, receive, send)
+            return
         if not self.desk.keys.admit(headers.get(b"authorization", b"").decode("latin-1")):
             refusal = told(401, "a key is needed: Authorization: Bearer …", "Unauthorized")
             refusal.headers["WWW-Authenticate"] = "Bearer"
@@ -139,7 +179,10 @@ class Door:
         try:
             body = await self._body(headers, receive)
         except TimeoutError:
-            await told(408, f"nothing more of the body came in {READING:g} s", "Slow")(scope, receive, send)
+            what = f"nothing more of the body came in {READING:g} s, or not all of it in {BODY:g} s"
+            refusal = told(408, what, "Slow")
+            refusal.headers["Connection"] = "close"
+            await refusal(scope, receive, send)
             return
         if body is None:
             most = self.desk.limits.body
@@ -156,6 +199,15 @@ class Door:
 
         await self.app(scope, again, send)
 
+    def _is_ours(self, host: str, path: str) -> bool:
+        """Return whether a request may be sent to this host.
+
+        A web page of another site reaches a server of this machine by a name that it lets point there, and so never by
+        an address. A request without a host is no browser's; probes of /health come to whichever address there is.
+        """
+        wild = not self.hosts.isdisjoint(WILD)
+        return not host or host in self.hosts or ((wild or path == "/health") and _is_address(host))
+
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
         """All of it, or None where it is longer than may be; no more than that is ever held."""
         most, said = self.desk.limits.body, headers.get(b"content-length", b"0")
@@ -163,9 +215,11 @@ class Door:
         if told > most and (told > DROPPED or b"expect" in headers):  # who expects leave to send is given none
             return None
         parts: list[bytes] = []
-        length, end = 0, time.monotonic() + READING
+        began = time.monotonic()
+        length, end = 0, began + READING
         while length <= most or (length <= DROPPED and time.monotonic() < end):
-            message = await asyncio.wait_for(receive(), READING)
+            left = began + BODY - time.monotonic()
+            message = await asyncio.wait_for(receive(), max(0.0, min(READING, left)))
             if message["type"] == "http.disconnect":
                 return b""
             part = message.get("body", b"")

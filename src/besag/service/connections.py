@@ -9,9 +9,27 @@ from __future__ import annotations
 
 import asyncio
 
+from h11 import RemoteProtocolError
+from h11._receivebuffer import ReceiveBuffer
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 LOOK = 30.0  # seconds
+
+
+class Strict(ReceiveBuffer):
+    """What has come, of which h11 reads the heads of requests: those that say their length twice are rejected.
+
+    h11 takes the first of two equal lengths, and chunks for a length. A proxy before it may do otherwise, and then the
+    two disagree on where a request ends.
+    """
+
+    def maybe_extract_lines(self) -> list[bytearray] | None:
+        lines = super().maybe_extract_lines()
+        names = [bytes(line.partition(b":")[0]).lower() for line in lines or ()]
+        lengths = [name for name in names if name in (b"content-length", b"transfer-encoding")]
+        if len(lengths) > 1:
+            raise RemoteProtocolError("a request says its length once, by Content-Length or Transfer-Encoding")
+        return lines
 
 
 class Impatient(H11Protocol):
@@ -19,6 +37,7 @@ class Impatient(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.conn._receive_buffer = Strict()
         self._seen: tuple[object, int] | None = None
         self._next = self.loop.call_later(LOOK, self._look)
 

@@ -38,7 +38,6 @@ log = logging.getLogger("besag.service")
 class Limits:
     body: int = 8 * 2**20  # bytes
     seconds: float = 300.0  # for a request that sets no deadline
-    texts: int = 4096  # of one request
 
 
 @dataclass
@@ -52,6 +51,7 @@ class Desk:
     urgent: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "besag-health"))
     loaders: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "besag-load"))
     draining: bool = False
+    open: int = 0  # requests that are not answered yet
 
     async def answer(
         self,

@@ -25,7 +25,7 @@ class Keys:
             lines = Path(path).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as problem:
             raise BesagError(f"the keys in {quoted(str(path))} cannot be read: {problem}") from None
-        keys = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+        keys = [key for line in lines if (key := line.strip()) and not key.startswith("#")]
         if not keys:
             raise BesagError(f"{quoted(str(path))} holds no key: write one a line, of {SHORTEST} letters or more")
         if any(len(key) < SHORTEST for key in keys):

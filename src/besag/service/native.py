@@ -7,40 +7,31 @@ to, a function that watches).
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from besag.admission import TooLarge
 from besag.errors import BesagError
-from besag.joints.registry import CONSTRUCTIONS
+from besag.joints.registry import CONSTRUCTIONS, construction
 from besag.language_model import LanguageModel
 from besag.registry import Registry, options, refuse_unknown
-from besag.samplers import KERNELS
+from besag.samplers import KERNELS, kernel
 from besag.scores import METHODS
+from besag.scores import method as method_named
+from besag.scores.choice import DEFAULTS
 from besag.service import bodies, tokenizers, weighing, wire
 from besag.service.bodies import said
 from besag.service.desk import Desk, Weight
 from besag.service.sources import Weighed, given, weighed
 from besag.service.streaming import Tell, streamed
-from besag.translation.translating import USUAL
+from besag.translation.translating import USUAL, wish
 
 TRANSLATING = (  # what may be said of a translation beside its kernel; a judge is a model, and stays in Python
     "length", "draws", "restarts", "noise", "utility", "early_stop", "mend_stutters", "beam", "alpha",
 )  # fmt: skip
-
-
-def refuse_strangers(registry: Registry[Any], name: str, options: Mapping[str, object]) -> None:
-    refuse_unknown(f"the {registry.what} {registry.known(name)!r}", registry.options(name), options)
-
-
-def refuse_many(desk: Desk, texts: Sequence[str], what: str) -> None:
-    if len(texts) > desk.limits.texts:
-        raise TooLarge(f"{len(texts):,} {what} in one request, and {desk.limits.texts:,} are taken: send several")
 
 
 def routes(desk: Desk) -> APIRouter:
@@ -76,35 +67,31 @@ def _scoring(router: APIRouter, desk: Desk) -> None:
     @router.post("/score")
     async def score(request: Request, body: bodies.ScoreBody) -> Response:
         """One score a text, in the order of the texts."""
-        refuse_strangers(METHODS, body.method, body.options)
+        method = method_named(body.method, **body.options)
         around = weighing.tokens(body.prefix + body.suffix) - 2
         texts = [body.texts] if isinstance(body.texts, str) else body.texts
-        refuse_many(desk, texts, "texts")
         lengths = [weighing.tokens(text) + around for text in texts]
-        chosen = said(body, "words", "prefix", "suffix", "separator", "base", "rank", "entropy") | body.options
-        weight = partial(weighing.scores, lengths, METHODS.known(body.method), body.options)
-        return await _told(desk, request, body, weight, lambda lm: lm.score(body.texts, body.method, **chosen))
+        chosen = said(body, "words", "prefix", "suffix", "separator", "base", "rank", "entropy")
+        weight = partial(weighing.scores, lengths, method)
+        return await _told(desk, request, body, weight, lambda lm: lm.score(body.texts, method, **chosen))
 
     @router.post("/choose")
     async def choose(request: Request, body: bodies.ChooseBody) -> Response:
         """Which choice fits the slot of the text best."""
-        method = body.method or "chain"
-        refuse_strangers(METHODS, method, body.options)
+        method = method_named(body.method or DEFAULTS[body.of], **body.options)
         lengths = [weighing.tokens(body.text + choice) for choice in body.choices]
-        weight = partial(weighing.scores, lengths, METHODS.known(method), body.options)
-        chosen = said(body, "of", "reduction") | body.options
-        return await _told(
-            desk, request, body, weight, lambda lm: lm.choose(body.text, body.choices, body.method, **chosen)
-        )
+        weight = partial(weighing.scores, lengths, method)
+        chosen = said(body, "of", "reduction")
+        return await _told(desk, request, body, weight, lambda lm: lm.choose(body.text, body.choices, method, **chosen))
 
 
 def _several_places(router: APIRouter, desk: Desk) -> None:
     @router.post("/joint")
     async def joint(request: Request, body: bodies.JointBody) -> Response:
         """The law of the tokens at two places or more, and its likeliest outcomes."""
-        refuse_strangers(CONSTRUCTIONS, body.method, body.options)
+        how = construction(body.method, **body.options)
         places = None if body.positions is None else len(body.positions)
-        weight = partial(weighing.joint, body.text, places, body.candidates)
+        weight = partial(weighing.joint, body.text, places, body.candidates, how)
         chosen = said(body, "outcomes", "candidates") | body.options
         return await _told(
             desk, request, body, weight,
@@ -114,15 +101,16 @@ def _several_places(router: APIRouter, desk: Desk) -> None:
     @router.post("/fill")
     async def fill(request: Request, body: bodies.FillBody) -> Response:
         """The likeliest fillings of all masks together."""
-        refuse_strangers(CONSTRUCTIONS, body.method, body.options)
-        weight = partial(weighing.fill, body.text, body.candidates, body.beam)
+        how = construction(body.method, **body.options)
+        weight = partial(weighing.fill, body.text, body.k, body.candidates, body.beam, how)
         chosen = said(body, "outcomes", "candidates", "beam") | body.options
         return await _told(desk, request, body, weight, lambda lm: lm.fill(body.text, body.k, body.method, **chosen))
 
     @router.post("/dependence")
     async def dependence(request: Request, body: bodies.DependenceBody) -> Response:
         """The mutual information between every two tokens."""
-        weight = partial(weighing.dependence, body.text, body.candidates, body.max_distance)
+        how = construction(body.method)
+        weight = partial(weighing.dependence, body.text, body.candidates, body.max_distance, how)
         chosen = said(body, "candidates", "max_distance", "method")
         return await _told(desk, request, body, weight, lambda lm: lm.dependence(body.text, **chosen))
 
@@ -131,15 +119,12 @@ def _writing(router: APIRouter, desk: Desk) -> None:
     @router.post("/sample")
     async def sample(request: Request, body: bodies.SampleBody) -> Response:
         """Text by one of the kernels; with `stream`, what the chains say while they run."""
-        refuse_strangers(KERNELS, body.kernel, body.options)
-        named = KERNELS.known(body.kernel)
-        weight = partial(
-            weighing.sample, body.text, body.length, body.chains, body.steps, kernel=named, options=body.options
-        )
-        chosen = said(body, "chains", "steps", "length", "end", "outcomes", "seed") | body.options
+        made = kernel(body.kernel, **body.options)
+        weight = partial(weighing.sample, body.text, body.length, body.chains, body.steps, made)
+        chosen = said(body, "chains", "steps", "length", "end", "outcomes", "seed")
 
         def draw(lm: LanguageModel, **more: Any) -> Any:
-            return lm.sample(body.text, body.kernel, **chosen, **more)
+            return lm.sample(body.text, made, **chosen, **more)
 
         if not body.stream:
             return await _told(desk, request, body, weight, draw)
@@ -159,19 +144,13 @@ def _translating(router: APIRouter, desk: Desk) -> None:
         """The targets of sources, by a model that translates."""
         if body.source is not None:
             raise BesagError("a translator is given `sources`: leave `source` out")
-        kernel = KERNELS.known(body.kernel or USUAL)
-        refuse_unknown(f"a translation by {kernel!r}", {*KERNELS.options(kernel), *TRANSLATING}, body.options)
+        named = KERNELS.known(body.kernel or USUAL)
+        refuse_unknown(f"a translation by {named!r}", {*KERNELS.options(named), *TRANSLATING}, body.options)
         sources = [body.sources] if isinstance(body.sources, str) else body.sources
-        refuse_many(desk, sources, "sources")
-        tried = body.lengths * _product(body.options, "draws", "restarts", "beam")
-        weight = partial(weighing.translation, sources, tried, body.passes)
         chosen = said(body, "passes", "lengths", "choose", "nbest", "trace", "seed", "terms") | body.options
+        weight = partial(weighing.translation, sources, wish(body.kernel, **chosen))
         verb: Callable[[LanguageModel], Any] = lambda lm: lm.translate(body.sources, body.kernel, **chosen)  # noqa: E731
         return await _written(desk, request, desk.shelf.plain(body.model), weighed(weight, None), verb)
-
-
-def _product(options: Mapping[str, object], *names: str) -> int:
-    return math.prod(1 + value for name in names if isinstance(value := options.get(name), int) and value > 0)
 
 
 def _listing(router: APIRouter, desk: Desk) -> None:

@@ -16,7 +16,6 @@ import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
-from besag.admission import TooLarge
 from besag.arrays import Floats, Ints
 from besag.engine import Plan
 from besag.engine import Request as Asked
@@ -27,7 +26,7 @@ from besag.places.reading import read as read_text
 from besag.places.tokens import token_ids
 from besag.reductions import Target, Top
 from besag.results.words import meaning
-from besag.scores import METHODS, Method
+from besag.scores import Method
 from besag.scores import method as method_named
 from besag.service import prompts, weighing
 from besag.service.bodies import CompletionsBody, DetokenizeBody, FillMaskBody, FillMaskParameters, TokenizeBody
@@ -57,17 +56,14 @@ def _completing(router: APIRouter, desk: Desk) -> None:
         if not body.echo or (body.max_tokens or 0) > 1 or body.stream or body.n not in (None, 1):
             raise BesagError(NO_GENERATION)
         model, named = desk.shelf.known(body.model)
-        if named is not None:
-            METHODS.known(named)
+        asked = method_named(named or "chain")
         sent = _prompts(body.prompt)
-        if len(sent) > desk.limits.texts:
-            raise TooLarge(f"{len(sent):,} prompts in one request, and {desk.limits.texts:,} are taken: send several")
         lengths = [weighing.tokens(one) if isinstance(one, str) else 2 + len(one) for one in sent]
-        weight = partial(weighing.scores, lengths, METHODS.known(named or "chain"), {})
+        weight = partial(weighing.scores, lengths, asked)  # a causal model takes fewer
 
         def answer(lm: LanguageModel) -> dict[str, Any]:
             lm, network = given(lm, body.source), lm.conditionals
-            method = method_named(named or ("causal" if network.sees == "left" else "chain"))
+            method = asked if named or network.sees == "both" else method_named("causal")
             _refuse_misfit(method, lm)
             read = [prompts.read(network, one) for one in sent]
             plans = (prompts.plan(network, method, one, body.logprobs or 0) for one in read)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import ctypes
 import errno
 import logging
+import math
 import socket
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,26 +55,45 @@ def address(one: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def server(app: Any, drain: float) -> Any:
-    """uvicorn, with limits; at the end it waits for answers that long."""
+def server(app: Any, drain: float, desk: Desk | None = None) -> Any:
+    """uvicorn, with limits; at the end it waits for answers that long, and tells who comes then to come later."""
     uvicorn = require("uvicorn", extra="serve")
     from besag.service.connections import Impatient
+
+    class Draining(uvicorn.Server):  # type: ignore[name-defined, misc]
+        """Goes on taking connections while what was accepted is answered: a 503 says more than a refused connection."""
+
+        until = math.inf
+
+        async def on_tick(self, counter: int) -> bool:
+            ended: bool = await super().on_tick(counter)
+            if not ended or desk is None:
+                return ended
+            desk.draining = True
+            self.until = min(self.until, time.monotonic() + drain)
+            return self.force_exit or desk.open == 0 or time.monotonic() >= self.until
 
     config = uvicorn.Config(
         app, http=Impatient, log_config=None, access_log=False, timeout_keep_alive=KEEP_ALIVE,
         limit_concurrency=MOST_CONNECTIONS, timeout_graceful_shutdown=int(drain), server_header=False,
     )  # fmt: skip
-    return uvicorn.Server(config)
+    return Draining(config)
 
 
-def serve(desk: Desk, one: socket.socket, *, drain: float = 30.0, cors: Sequence[str] = ()) -> None:
-    """Serve who comes to a socket until a signal ends it, and answer what was accepted within `drain` seconds."""
-    from besag.service.app import create
+def serve(
+    desk: Desk, one: socket.socket, *, drain: float = 30.0, cors: Sequence[str] = (), names: Sequence[str] = ()
+) -> None:
+    """Serve who comes to a socket until a signal ends it, and answer what was accepted within `drain` seconds.
+
+    Requests may be sent to this machine's local names, to the address of the socket, and to `names`.
+    """
+    from besag.service.app import LOCAL, create
 
     ended = threading.Event()
     threading.Thread(target=tidy, args=(ended,), name="besag-tidy", daemon=True).start()
     try:
-        server(create(desk, cors), drain).run(sockets=[one])
+        hosts = {*LOCAL, one.getsockname()[0], *names}
+        server(create(desk, cors, hosts), drain, desk).run(sockets=[one])
     finally:
         ended.set()
         desk.close(drain)

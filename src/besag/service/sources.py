@@ -27,7 +27,7 @@ def weighed(weight: Weighed, source: str | None) -> Callable[[LanguageModel], in
     def of(lm: LanguageModel) -> int:
         network = lm.conditionals
         seen = network.max_length, beside, lm.vocabulary.mask_token, network.width, network.device.type
-        return weight(weighing.Sight(*seen))
+        return weight(weighing.Sight(*seen, causal=network.sees == "left"))
 
     return of
 

@@ -153,6 +153,14 @@ class Sweep(Presented):
         write_rows(self.folder / TABLE, [{name: _cell(row.get(name)) for name in columns} for row in self.rows])
 
 
+def refuse_unknown_columns(names: Sequence[str], keys: Sequence[str], suites: Sequence[str]) -> None:
+    """Raise where a name is no column of the table that a sweep over `keys`, judged by `suites`, will have."""
+    known = [*SIZES, "seconds", *LOGGED, *suites, *keys]
+    for name in names:
+        if name not in known:
+            raise BesagError(f"{quoted(name)} is no column.{nearest(name, known)} There are: {', '.join(known)}")
+
+
 def table(folder: Path, cells: Sequence[Cell], suites: Sequence[str], wrong: Mapping[str, str]) -> Sweep:
     """What the folders of the runs say."""
     keys = tuple(dict.fromkeys(key for cell in cells for key in cell.values))

@@ -44,10 +44,12 @@ def translate(
     most: int | None = None,
     batch_tokens: int | None = None,
     in_turn: Callable[[Callable[[], list[list[Hypothesis]]]], list[list[Hypothesis]]] = lambda batch: batch(),
+    check: Callable[[], None] = lambda: None,
 ) -> list[list[Hypothesis]]:
     """The targets that a beam found for each source, best first: at most `beam`, at least one.
 
     `most`: tokens of a target, its end counted. `in_turn` runs the search of a batch when the network is free.
+    `check` is called before each token, and may raise.
     """
     if not isinstance(conditionals, CausalDecoder):
         name = getattr(conditionals, "name", type(conditionals).__name__)
@@ -63,7 +65,7 @@ def translate(
     for group in _batches([len(one) for one in ids], max(1, room // beam)):
         some = [ids[index] for index in group]
         limits = [most or min(TIMES * len(one) + MORE, _room(conditionals)) for one in some]
-        found.update(zip(group, in_turn(_Search(conditionals, some, beam, alpha, limits).run), strict=True))
+        found.update(zip(group, in_turn(_Search(conditionals, some, beam, alpha, limits, check).run), strict=True))
     return [found[index] for index in range(len(sources))]
 
 
@@ -115,8 +117,16 @@ def _batches(lengths: list[int], tokens: int) -> Iterator[list[int]]:
 class _Search:
     """One batch of B sources, K beginnings each."""
 
-    def __init__(self, who: CausalDecoder, sources: list[Ints], beam: int, alpha: float, most: list[int]) -> None:
-        self.who, self.beam, self.alpha = who, beam, alpha
+    def __init__(
+        self,
+        who: CausalDecoder,
+        sources: list[Ints],
+        beam: int,
+        alpha: float,
+        most: list[int],
+        check: Callable[[], None],
+    ) -> None:
+        self.who, self.beam, self.alpha, self.check = who, beam, alpha, check
         self.most = torch.tensor(most, device=who.device).repeat_interleave(beam)  # (B K,) tokens, their end counted
         self.count = len(sources)
         config, vocabulary = who.model.config, who.vocabulary
@@ -139,6 +149,7 @@ class _Search:
         cache: Any = None
         not_the_end = torch.arange(who.width, device=who.device) != self.end
         for size in range(1, int(self.most.max()) + 1):
+            self.check()
             if rereads:
                 state = who.reread(torch.cat([begins, written], dim=1), memory, shown)  # (B K, H)
             else:

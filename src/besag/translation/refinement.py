@@ -31,7 +31,7 @@ from besag.engine import Engine
 from besag.errors import BesagError
 from besag.noise import Sampling
 from besag.samplers.drawing import AS_IT_IS, Drawing
-from besag.samplers.kernel import AnyState, Canvas, Kernel, Noise, State, hidden
+from besag.samplers.kernel import SWEEPS, AnyState, Canvas, Kernel, Noise, State, hidden
 from besag.samplers.kernels.block_diffusion import BlockDiffusion
 from besag.samplers.kernels.decoding import Pick, drawn_at
 from besag.samplers.kernels.mask_predict import USUAL, MaskPredict
@@ -39,7 +39,7 @@ from besag.samplers.kernels.refine import Refine
 from besag.samplers.kernels.semi_ar import SemiAr
 from besag.samplers.kernels.sequential import Sequential
 from besag.samplers.kernels.stutter import repeated
-from besag.samplers.run import SWEEPS, rows_of, walk
+from besag.samplers.run import rows_of, walk
 from besag.samplers.sheet import Sheet, allowed_tokens, blank
 from besag.translation.budget import Fitted, MaskPredictAtMost, fitted, step_passes
 from besag.translation.terms import Term, clamped

@@ -25,6 +25,8 @@ from besag.results.words import dtype_name
 from besag.samplers import KERNELS, Kernel
 from besag.samplers import kernel as kernel_named
 from besag.samplers.sheet import blank
+from besag.scores import METHODS, method
+from besag.scores.registry import ENDS
 from besag.scores.source_length import SourceLengths
 from besag.sources import require_source, too_long
 from besag.translation.choosing import JUDGE, LENGTH, OWN, Choice, Hypothesis
@@ -94,6 +96,24 @@ def wish(kernel: str | Kernel | None = None, **options: Any) -> Wish:
     return Wish(kernel, **told, options={name: value for name, value in options.items() if name not in own})
 
 
+def cost(wish: Wish, source: int, target: int, causal: bool = False) -> int:
+    """Return about how many tokens the targets of one source run, each of `target` tokens; of a beam where `causal`.
+
+    In addition to the passes of the sampler there is at most one each for the start, for what is left, and for terms or repeats.
+    """
+    if causal:
+        return source + wish.beam * target * (target + 1) // 2
+    length = target + ENDS
+    if wish.passes is None:
+        decoding = kernel_of(wish.kernel or USUAL, wish.options).cost(target, length, source=source)
+    else:
+        decoding = wish.passes * (length + source)
+    each = (1 + wish.restarts) * (decoding + 3 * (length + source))
+    if wish.choose is not None and wish.choose in METHODS:
+        each += method(wish.choose).cost(target, length + source)
+    return source + wish.lengths * wish.draws * each
+
+
 def translate(engine: Engine, sources: str | Sequence[str], wish: Wish) -> Translations:
     """The targets of sources, each among its own, best first."""
     texts = [sources] if isinstance(sources, str) else list(sources)
@@ -138,7 +158,7 @@ def _from_the_left(engine: Engine, texts: list[str], wish: Wish) -> tuple[list[T
             some = good[start : start + BLOCK]
             found = left_to_right(
                 engine.conditionals, [texts[at] for at in some], beam=wish.beam, alpha=wish.alpha,
-                in_turn=engine.in_turn,
+                in_turn=engine.in_turn, check=engine.check_wanted,
             )  # fmt: skip
             for at, own in zip(some, found, strict=True):
                 best = tuple(

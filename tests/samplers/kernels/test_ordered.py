@@ -104,6 +104,9 @@ class ByTheDrawnToken(Kernel):
     name = "wrong"
     ends = True
 
+    def cost(self, n, length, steps=None, source=0):
+        return n * (length + source)
+
     def step(self, engine, noise, state):
         hides = hidden(state)
         answers = fill(engine, noise, state, state.ids, hides, "sample", Drawing())

@@ -8,12 +8,14 @@ import pytest
 import torch
 from tests.laws import Counting
 from tests.samplers.enumerated import Partial, ancestral_law
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from besag.conditionals.table import Table
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.lab.oracles import Incompatible, blank, conditional, empirical, follows, number, run, total_variation
 from besag.samplers import (
+    Noise,
     kernel,
     remask,  # noqa: F401 (registers itself)
 )
@@ -25,7 +27,7 @@ CHAINS = 10_000
 def walked(law, places, sigma, grid, steps=None, schedule="log_linear", compensated=True):
     """(Partial, its law) after some steps of re-masking with probability sigma at most, from the definition."""
     partial = Partial(law, places)
-    alpha = shown(SCHEDULES[schedule], grid).numpy()
+    alpha = np.array([shown(SCHEDULES[schedule], grid, step) for step in range(grid + 1)])
     now = partial.masks()
     for step in range(grid if steps is None else steps):
         before, after = alpha[step], alpha[step + 1]
@@ -57,7 +59,7 @@ def counted(state, width):
 def test_the_forward_process_is_kept_at_every_time_for_independent_places(schedule, eta):
     one, other = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.2, 0.7])
     law, grid = Table(np.outer(one, other)), 5
-    alpha = shown(SCHEDULES[schedule], grid).numpy()
+    alpha = np.array([shown(SCHEDULES[schedule], grid, step) for step in range(grid + 1)])
     for steps in (1, 3, 5):
         share = alpha[steps]
         forward = np.outer(np.append(share * one, 1 - share), np.append(share * other, 1 - share)).ravel()
@@ -186,7 +188,7 @@ def test_the_planner_shows_as_many_as_the_schedule_says():
     for schedule in SCHEDULES:
         chosen, grid = kernel("remask", kind="p2", grid=7, schedule=schedule), 7
         canvas = blank(law, 4, 50)
-        alpha = shown(SCHEDULES[schedule], grid).numpy()
+        alpha = np.array([shown(SCHEDULES[schedule], grid, step) for step in range(grid + 1)])
         for steps in range(1, grid + 1):
             state, told = run(chosen, law, canvas, steps, engine=engine)
             assert set((state.ids < 2).sum(1).tolist()) == {ceil(4 * alpha[steps] - 1e-9)}
@@ -218,3 +220,26 @@ def test_what_is_taken_back_is_revealed_again(kind, schedule):
 def test_options_that_make_no_sense(options, told):
     with pytest.raises(BesagError, match=told):
         kernel("remask", **options)
+
+
+@pytest.mark.parametrize("kind", ["remdm", "p2"])
+def test_a_step_on_a_fine_grid_makes_no_more_than_on_a_coarse_one(kind):
+    """It used to make the schedule of the whole grid at every step."""
+
+    class Made(TorchDispatchMode):
+        numbers = 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            found = func(*args, **(kwargs or {}))
+            self.numbers += found.numel() if isinstance(found, torch.Tensor) else 0
+            return found
+
+    def made(grid: int) -> int:
+        law, moves = Table.random(3, 4, seed=0), kernel("remask", kind=kind, grid=grid)
+        engine, noise, canvas = Engine(law, progress=False), Noise(0, torch.arange(2)), blank(law, 4, 2)
+        state = moves.init(engine, noise, canvas)
+        with Made() as mode:
+            moves.step(engine, noise, state)
+        return mode.numbers
+
+    assert made(100_000) < made(10) + 1000

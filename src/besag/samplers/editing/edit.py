@@ -44,7 +44,7 @@ from besag.checks import MOST_STEPS, checked, is_number, whole_number
 from besag.conditionals.contract import Conditionals
 from besag.engine import Engine, Plan, Request
 from besag.errors import BesagError, quoted
-from besag.files.whole import whole
+from besag.files.whole import write_arrays
 from besag.noise import Sampling
 from besag.places.filling import filled
 from besag.places.positions import Position, position_list
@@ -218,15 +218,14 @@ class Inversion:
         about = {name: getattr(self, name) for name in ("text", "temperature", "seed", "model")}
         arrays: dict[str, Any] = {name: getattr(self, name) for name in ("ids", "places", "group", "step", "noise")}
         file = Path(path)
-        with whole(file) as draft, draft.open("wb") as stream:
-            np.savez(stream, about=np.array(json.dumps(about)), **arrays)
+        write_arrays(file, about, arrays)
         return file
 
     @classmethod
     @checked
     def load(cls, path: str | Path) -> Inversion:
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
                 about = json.loads(str(stored["about"]))
                 return cls(**about, **{name: stored[name] for name in ("ids", "places", "group", "step", "noise")})
         except (OSError, KeyError, TypeError, ValueError) as problem:

@@ -122,6 +122,27 @@ class Adaptive(Decoder):
         signals.distance(torch.zeros(1, 1, dtype=torch.bool), reach=self.reach)  # refuses a reach that makes no sense
         super().__post_init__()
 
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        left, hidden, passes, made = self.rounds or ROUNDS, n, 0, 0
+        again = self.refine
+        while (hidden or again) and made != steps:
+            if not hidden:
+                left, hidden, again = AGAIN, n, again - 1
+            step, revealed = self._pass_and_reveals(hidden, left)
+            passes, hidden, left, made = passes + step, hidden - revealed, max(1, left - 1), made + 1
+        return passes * (length + source)
+
+    def _pass_and_reveals(self, hidden: int, left: int) -> tuple[int, int]:
+        """Return the most passes of a step on so many hidden positions, and the fewest positions that it reveals."""
+        size = -(-hidden // left) if self.budget is None else 1
+        passes, pair = 1, 2 * self.candidates + 1
+        if hidden > 1 and not (left == 1 and self.budget is None and self.pairs == "later"):
+            signals = {"change": hidden + 1, "information": pair * (hidden * (hidden - 1) // 2), "attention": 1}
+            passes += signals.get(self.signal, 0)
+        if self.pairs == "ag" and hidden > 1 and size == 1:
+            return passes + pair, 2
+        return passes, size
+
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> AdaptiveState:
         left = torch.full((len(canvas.ids),), self.rounds or ROUNDS)
         canvas = never_the_mask(canvas, engine.conditionals.width)

@@ -35,7 +35,7 @@ from torch import Tensor
 from besag.engine import Engine
 from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
-from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
+from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, made, register
 from besag.samplers.kernels.decoding import (
     drawn_at,
     hidden_at_first,
@@ -77,6 +77,9 @@ class Ancestral(Kernel):
         checked_grid(self.grid, ENDLESS if self.cache else FINEST)
         schedule(self.schedule)
         Drawing(self.temperature, self.top_k, self.top_p)
+
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        return made(min(n, self.grid) if self.cache else self.grid, steps) * (length + source)
 
     def check(self, canvas: Canvas) -> None:
         refuse_nothing_hidden(canvas)

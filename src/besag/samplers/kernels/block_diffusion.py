@@ -32,7 +32,7 @@ from besag.checks import MOST_PLACES, whole_number
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.noise import Sampling
-from besag.samplers.kernel import Canvas, Info, Noise, State, changes, hidden, register
+from besag.samplers.kernel import Canvas, Info, Noise, State, changes, hidden, made, register
 from besag.samplers.kernels.decoding import Decoder, fill, foremost, most_hidden
 from besag.samplers.kernels.schedules import ENDLESS, checked_grid, reveal_step, schedule
 from besag.samplers.kernels.semi_ar import ends
@@ -69,6 +69,10 @@ class BlockDiffusion(Decoder):
                 f"grid={self.grid} reveals in the order of time, and least={self.least} by how sure the model is: "
                 "give one of them"
             )
+
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        blocks = -(-length // self.size) if self.size is not None else n
+        return made(n if self.grid is None else min(n, blocks * self.grid), steps) * (length + source)
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> State:
         own = _own_size(engine)

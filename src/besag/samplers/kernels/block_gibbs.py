@@ -37,7 +37,7 @@ from besag.errors import BesagError
 from besag.noise import Sampling
 from besag.results.words import counted
 from besag.samplers.drawing import Drawing, draw
-from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, register
+from besag.samplers.kernel import SWEEPS, Canvas, Info, Kernel, Noise, State, changes, register
 from besag.samplers.kernels.pair_law import PairLaws, pair_laws
 
 Moved: TypeAlias = tuple[Tensor, Tensor, dict[str, Tensor]]  # ids (C, L), passes (C,), and what is told of the step
@@ -75,6 +75,12 @@ class BlockGibbs(Kernel):
         right = "a place needs at least 1 token that may stand there"
         whole_number(self.candidates, "candidates", right=right, most=MOST_CANDIDATES)
         Drawing(self.temperature, self.top_k, self.top_p)
+
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        passes = {"independent": 1, "sequential": self.size, "ag": 2 * self.candidates + 1}[self.inner]
+        if self.metropolis:
+            passes = max(passes, self.size)  # a step that cannot be corrected draws one place after the other
+        return (SWEEPS * n if steps is None else steps) * passes * (length + source)
 
     def check(self, canvas: Canvas) -> None:
         super().check(canvas)

@@ -18,7 +18,7 @@ from besag.hardware import send
 from besag.noise import Sampling
 from besag.samplers.chain import EVERY_TIME
 from besag.samplers.drawing import Drawing, draw
-from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, State, changes, hidden, refuse_no_places
+from besag.samplers.kernel import AnyState, Canvas, Info, Kernel, Noise, State, changes, hidden, made, refuse_no_places
 
 Pick = Literal["sample", "argmax"]
 PICKS = ("sample", "argmax")
@@ -86,6 +86,9 @@ class Chooser(Decoder):
         log_prob = answers.log_prob.masked_fill(~chosen, 0).sum(1)
         told = {"revealed": chosen.sum(1), **more, "log_prob": log_prob}
         return State(ids, state.canvas, state.step + 1), Info(changes(state.ids, ids), answers.passes, told)
+
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        return made(n, steps) * (length + source)
 
     def steps(self, canvas: Canvas) -> int:
         return most_hidden(canvas)

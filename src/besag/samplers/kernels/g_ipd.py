@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from besag.checks import MOST_PLACES, whole_number
-from besag.samplers.kernel import Canvas, State, hidden, register
+from besag.samplers.kernel import Canvas, State, hidden, made, register
 from besag.samplers.kernels.decoding import Chooser, foremost, hidden_at_first
 
 
@@ -44,6 +44,11 @@ class GIpd(Chooser):
         whole_number(self.groups, "groups", right="there is at least 1 group", most=MOST_PLACES)
         whole_number(self.rounds, "rounds", right="a group takes at least 1 pass", most=MOST_PLACES)
         super().__post_init__()
+
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        sizes = [(n - first - 1) // self.groups + 1 for first in range(min(self.groups, n))]
+        passes = sum(-(-size // -(-size // self.rounds)) for size in sizes)
+        return made(passes, steps) * (length + source)
 
     def asked(self, state: State) -> Tensor:
         return hidden(state) & self._current(state)

@@ -25,7 +25,7 @@ from besag.engine import Engine
 from besag.hardware import send
 from besag.noise import Sampling
 from besag.samplers.drawing import Drawing, draw
-from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
+from besag.samplers.kernel import SWEEPS, Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.decoding import foremost
 
 
@@ -55,6 +55,9 @@ class Gibbs(Kernel):
 
     def __post_init__(self) -> None:
         Drawing(self.temperature, self.top_k, self.top_p)
+
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        return (SWEEPS * n if steps is None else steps) * (length + source)
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> GibbsState:
         return GibbsState(canvas.ids.clone(), canvas, 0, canvas.free.cpu())

@@ -32,7 +32,7 @@ from besag.checks import MOST_PLACES, whole_number
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.results.words import counted
-from besag.samplers.kernel import AnyState, Canvas, Info, Noise, changes, refuse_no_places, register
+from besag.samplers.kernel import AnyState, Canvas, Info, Noise, changes, made, refuse_no_places, register
 from besag.samplers.kernels.decoding import Decoder, Pick, fill, foremost
 
 USUAL = 10  # iterations in the paper
@@ -65,6 +65,9 @@ class MaskPredict(Decoder):
             right = "make at least 1, which predicts every place once"
             whole_number(self.iterations, "iterations", right=right, most=MOST_PLACES)
         super().__post_init__()
+
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        return made(min(n, USUAL) if self.iterations is None else self.iterations, steps) * (length + source)
 
     def check(self, canvas: Canvas) -> None:
         refuse_no_places(canvas)

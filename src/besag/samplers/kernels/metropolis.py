@@ -34,9 +34,9 @@ from besag.checks import MOST_STEPS, is_whole, whole_number
 from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.samplers.drawing import Drawing
-from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
+from besag.samplers.kernel import SWEEPS, Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.energy import EnergyName, energies, refuse_cold, text_places
-from besag.samplers.kernels.proposals import MoveName, Proposals, decide, fill, propose, sentence_energy
+from besag.samplers.kernels.proposals import MoveName, Proposals, decide, fill, propose, sentence_energy, walked
 
 
 class MetropolisState(NamedTuple):
@@ -100,6 +100,9 @@ class Metropolis(Kernel):
             return self.energy_temperature
         start, end, steps = self.anneal
         return float(start * (end / start) ** min(1.0, step / steps))
+
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        return walked(n, length, SWEEPS * n if steps is None else steps, self._proposals.places) * (length + source)
 
     def check(self, canvas: Canvas) -> None:
         super().check(canvas)

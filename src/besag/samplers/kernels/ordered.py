@@ -26,7 +26,7 @@ from torch import Tensor
 from besag.engine import Engine
 from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
-from besag.samplers.kernel import Canvas, Info, Noise, State, changes, hidden, register
+from besag.samplers.kernel import Canvas, Info, Noise, State, changes, hidden, made, register
 from besag.samplers.kernels.decoding import (
     MEASURES,
     Decoder,
@@ -52,6 +52,9 @@ class Revealing(Decoder):
     @property
     def effective_law(self) -> str:
         return self.law if self.order == "random" else super().effective_law
+
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        return made(-(-n // self.together), steps) * (length + source)
 
     def step(self, engine: Engine, noise: Noise, state: State) -> tuple[State, Info]:
         return reveal(engine, noise, state, self.order, self.together, self.pick, self.how)

@@ -166,6 +166,15 @@ def decide(
     )
 
 
+def walked(n: int, length: int, steps: int, places: int) -> int:
+    """Return the most passes of a chain: filling n positions, the energy of the start, and `steps` proposals.
+
+    An energy takes a pass for each position that holds text, `length` at most. A step proposes in one pass and measures
+    the proposal; where one position moved, its own term is known.
+    """
+    return n + length + steps * (length + (places > 1))
+
+
 def potential(weights: Tensor, values: Tensor) -> Tensor:
     """(C,) Σ_j w_j E_j, where a weight of 0 makes nothing of an infinite energy."""
     return torch.where(weights == 0, 0.0, weights * values).sum(1)

@@ -36,7 +36,7 @@ from besag.checks import MOST_STEPS, whole_number
 from besag.engine import Engine
 from besag.errors import BesagError
 from besag.noise import Sampling
-from besag.samplers.kernel import AnyState, Canvas, Info, Noise, changes, refuse_no_places, register
+from besag.samplers.kernel import AnyState, Canvas, Info, Noise, changes, made, refuse_no_places, register
 from besag.samplers.kernels.decoding import Decoder, Pick, fill, foremost
 
 
@@ -77,6 +77,10 @@ class Refine(Decoder):
         if not 0 < self.share <= 1:
             raise BesagError(f"share={self.share!r}: the share of places to update is above 0 and at most 1")
         super().__post_init__()
+
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        passes = made(self.iterations + self.remask_stutter, steps) * (n if self.hide else 1)
+        return passes * (length + source)
 
     def check(self, canvas: Canvas) -> None:
         refuse_no_places(canvas)  # what is there already can be refined

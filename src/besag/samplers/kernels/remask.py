@@ -46,7 +46,7 @@ from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.noise import Sampling
 from besag.samplers.drawing import COLDEST
-from besag.samplers.kernel import Canvas, Info, Noise, changes, register
+from besag.samplers.kernel import Canvas, Info, Noise, changes, made, register
 from besag.samplers.kernels.decoding import (
     Decoder,
     drawn_at,
@@ -96,6 +96,9 @@ class Remask(Decoder):
         schedule(self.schedule)
         super().__post_init__()
 
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        return made(self.grid, steps) * (length + source)
+
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> RemaskState:
         moves = hidden_at_first(canvas)
         canvas = never_the_mask(canvas, engine.conditionals.width)
@@ -131,7 +134,7 @@ class Remask(Decoder):
 
     def _by_plan(self, engine: Engine, noise: Noise, state: RemaskState) -> tuple[Tensor, Tensor, Move]:
         drawn, score = self._drawn(engine, noise, state, state.hides)
-        share = float(shown(schedule(self.schedule), self.grid)[state.step + 1])
+        share = shown(schedule(self.schedule), self.grid, state.step + 1)
         room = (state.moves.sum(1) * share - 1e-9).ceil()  # (C,) how many are shown after the step
         shows = state.moves & ~state.hides
         scores = torch.cat(  # the shown ones first, so that they win against their equals
@@ -147,8 +150,7 @@ class Remask(Decoder):
 
     def chances(self, step: int) -> tuple[float, float]:
         """The probabilities that a hidden place is shown, and that a shown one is hidden again, in this step."""
-        alpha = shown(schedule(self.schedule), self.grid)
-        before, after = float(alpha[step]), float(alpha[step + 1])
+        before, after = (shown(schedule(self.schedule), self.grid, each) for each in (step, step + 1))
         sigma = min(self.eta / self.grid, 1.0, (1 - after) / before if before else 1.0)
         return (after - (1 - sigma) * before) / (1 - before), sigma
 

@@ -84,8 +84,8 @@ def reveal_step(by: Schedule, uniform: Tensor, grid: int) -> Tensor:
     return (((1 - time) * grid).long() + 1).clamp(max=grid)
 
 
-def shown(by: Schedule, grid: int) -> Tensor:
-    """(grid + 1,) the share of places that are shown after each step, from 0 before the first to 1 after the last."""
-    share = 1 - by.masked(1 - torch.arange(grid + 1, dtype=torch.float64) / grid)
-    share[0], share[-1] = 0, 1
-    return share
+def shown(by: Schedule, grid: int, step: int) -> float:
+    """Return the share of positions that are visible after a step, from 0 before the first to 1 after the last."""
+    if step in (0, grid):
+        return float(step == grid)
+    return float(1 - by.masked(1 - torch.tensor([step], dtype=torch.float64) / grid))

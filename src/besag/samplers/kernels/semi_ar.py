@@ -34,9 +34,11 @@ from besag.engine import Engine
 from besag.errors import BesagError, quoted
 from besag.noise import Sampling
 from besag.samplers.drawing import Drawing, draw
-from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, hidden, register
+from besag.samplers.kernel import Canvas, Info, Kernel, Noise, State, changes, hidden, made, register
 from besag.samplers.kernels.decoding import most_hidden, never_the_mask, refuse_nothing_hidden
 from besag.samplers.kernels.schedules import ENDLESS, checked_grid, reveal_step, schedule
+
+ENDS = 2  # special tokens around a text, at most
 
 
 @register
@@ -72,6 +74,15 @@ class SemiAr(Kernel):
             if self.inner != "left_to_right":
                 raise BesagError(f"grid={self.grid} reveals in the order of time: leave inner={self.inner!r} out")
         Drawing(self.temperature, self.top_k, self.top_p)
+
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        around = min(ENDS, length - n)  # special tokens, which every window shows
+        seen = min(length - around, self.window)
+        passes = n
+        if self.grid is not None:
+            stride = self.stride or max(1, self.window // 2)
+            passes = min(n, (1 + -(-(length - around - seen) // stride)) * self.grid)
+        return made(passes, steps) * (seen + around + source)
 
     def check(self, canvas: Canvas) -> None:
         refuse_nothing_hidden(canvas)

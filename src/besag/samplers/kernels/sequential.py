@@ -31,7 +31,7 @@ from besag.engine import Engine
 from besag.errors import TooLong
 from besag.noise import Sampling
 from besag.samplers.drawing import draw
-from besag.samplers.kernel import Canvas, Info, Noise, State, changes, hidden, register
+from besag.samplers.kernel import Canvas, Info, Noise, State, changes, hidden, made, register
 from besag.samplers.kernels.decoding import Decoder, hidden_at_first, most_hidden
 from besag.samplers.kernels.semi_ar import ends
 
@@ -53,6 +53,10 @@ class Sequential(Decoder):
     def __post_init__(self) -> None:
         super().__post_init__()
         whole_number(self.fresh, "fresh", right="show at least 1 mask, the one that is filled", most=MOST_PLACES)
+
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        passes = made(n, steps)  # of sequences that end with the masks; the last stands before the end of the text
+        return passes * (length - 1 + self.fresh + source) - passes * (passes - 1) // 2
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> State:
         limit, (_, trail) = engine.conditionals.max_length, ends(engine, canvas)

@@ -53,6 +53,10 @@ class Speculative(Decoder):
             whole_number(self.ahead, "ahead", right="draft at least 1 place, or None to draft all", most=MOST_PLACES)
         super().__post_init__()
 
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        drafts = [min(self.ahead or n, left) for left in range(n, 0, -1 if self.ahead == 1 else -2)]
+        return sum(drafts[:steps]) * (length + source)
+
     def step(self, engine: Engine, noise: Noise, state: State) -> tuple[State, Info]:
         ids, device, hides = state.ids, state.ids.device, hidden(state).cpu()
         drafted = foremost(torch.arange(ids.shape[1]).expand(hides.shape), hides, self.ahead or ids.shape[1])  # (C, L)

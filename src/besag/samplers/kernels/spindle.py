@@ -55,7 +55,7 @@ from besag.masks.token_schedules import Kept, curvatures, kept
 from besag.noise import Sampling
 from besag.reductions import Chunk
 from besag.samplers.drawing import COLDEST, Drawing, allowed_at, answered, law_of, sample
-from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
+from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, made, register
 from besag.samplers.kernels.decoding import hidden_at_first, most_hidden, never_the_mask, refuse_nothing_hidden
 from besag.samplers.kernels.schedules import checked_grid
 
@@ -105,6 +105,9 @@ class Spindle(Kernel):
         if self.counts and not (min(self.counts) >= 0 and 0 < sum(self.counts) < torch.inf):
             raise BesagError("counts: how often each token occurs, finite numbers from 0 up and not all of them 0")
         Drawing(self.temperature, self.top_k, self.top_p)
+
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        return made(min(n, self.grid), steps) * (length + source)
 
     def check(self, canvas: Canvas) -> None:
         refuse_nothing_hidden(canvas)

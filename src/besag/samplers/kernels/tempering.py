@@ -27,9 +27,9 @@ from besag.engine import Engine
 from besag.errors import BesagError
 from besag.noise import Sampling
 from besag.samplers.drawing import Drawing
-from besag.samplers.kernel import Canvas, Info, Kernel, Noise, changes, register
+from besag.samplers.kernel import SWEEPS, Canvas, Info, Kernel, Noise, changes, register
 from besag.samplers.kernels.energy import EnergyName, energies, refuse_cold, text_places
-from besag.samplers.kernels.proposals import MoveName, Proposals, decide, fill, propose, sentence_energy
+from besag.samplers.kernels.proposals import MoveName, Proposals, decide, fill, propose, sentence_energy, walked
 
 MOST_RUNGS = 1024
 
@@ -85,6 +85,10 @@ class Tempering(Kernel):
     @property
     def _proposals(self) -> Proposals:
         return Proposals(self.move, self.size, Drawing(self.temperature, self.top_k, self.top_p))
+
+    def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
+        passes = walked(n, length, SWEEPS * n if steps is None else steps, self._proposals.places)
+        return self.rungs * passes * (length + source)
 
     def check(self, canvas: Canvas) -> None:
         super().check(canvas)

@@ -193,7 +193,7 @@ def _lines(name: str) -> Iterator[Line]:
     if stream in _spent:
         raise BesagError("standard input was read to its end already: what needs it twice must be given a file.")
     _spent.add(stream)
-    return cast(Iterator[Line], lines.lines(_said(name), lines.stored(lines.standard_input())))
+    return cast(Iterator[Line], lines.lines(_said(name), lines.stored(lines.standard_input)))
 
 
 def _texts(source: Iterator[Line], name: str) -> Iterator[Document]:
