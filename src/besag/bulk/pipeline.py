@@ -154,7 +154,7 @@ def cluster(address: str | None) -> Iterator[None]:
 
 @contextmanager
 def _settings(own: Mapping[str, str]) -> Iterator[None]:
-    """Variables of the environment for a while, where nobody has set them."""
+    """Set environment variables that are not set, for the duration of the block."""
     new = {name: value for name, value in own.items() if name not in os.environ}
     os.environ.update(new)
     try:

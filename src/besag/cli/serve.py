@@ -15,7 +15,7 @@ from besag.errors import BesagError, require
 _KEYS = "A file of bearer keys, one a line: without one of them nothing is answered."
 _QUEUE = "How many tokens may be accepted and not answered; beyond, callers are told to come again (429)."
 _MEMORY = "GB of weights in memory at a time; what nobody asks is put away first. All, if not given."
-_NAMES = "A name or address that requests may be sent to, besides localhost and --host. Repeat."
+_NAMES = "A name or address that requests may be sent to, in addition to localhost and --host. Repeat."
 _CORS = "A web page's origin that may ask, as https://example.org; none if not given. Repeat."
 
 Host = Annotated[str, o.of_run("--host", help="Whom to listen to: 127.0.0.1 is this machine, 0.0.0.0 everybody.")]

@@ -34,7 +34,7 @@ class Maskless(Method):
         return False
 
     def cost(self, n: int, length: int) -> int:
-        return windows(n, length) * (length + min(n, length))  # a masked token beside each token of the text
+        return windows(n, length) * (length + min(n, length))  # a masked token for each token of the text
 
     def plan(self, passage: Passage) -> ScorePlan:
         regression = regression_of(passage.conditionals)

@@ -88,7 +88,7 @@ class Sweep(Presented):
         for name in (x, y):
             known = [*self.numbers, *self.keys]
             if name not in known:
-                raise BesagError(f"{quoted(name)} is no column.{nearest(name, known)} There are: {', '.join(known)}")
+                raise BesagError(f"{quoted(name)} is not a column.{nearest(name, known)} Available: {', '.join(known)}")
         pairs = [(row[x], row[y]) for row in self.rows if row["status"] == "ok" and x in row and y in row]
         if not pairs or any(isinstance(one, str | bool | list | dict) for pair in pairs for one in pair):
             raise BesagError(f"{x!r} and {y!r} are not both numbers in any run, so there is no curve")
@@ -154,11 +154,11 @@ class Sweep(Presented):
 
 
 def refuse_unknown_columns(names: Sequence[str], keys: Sequence[str], suites: Sequence[str]) -> None:
-    """Raise where a name is no column of the table that a sweep over `keys`, judged by `suites`, will have."""
+    """Reject a name that the table of a sweep over `keys`, evaluated on `suites`, will not have."""
     known = [*SIZES, "seconds", *LOGGED, *suites, *keys]
     for name in names:
         if name not in known:
-            raise BesagError(f"{quoted(name)} is no column.{nearest(name, known)} There are: {', '.join(known)}")
+            raise BesagError(f"{quoted(name)} is not a column.{nearest(name, known)} Available: {', '.join(known)}")
 
 
 def table(folder: Path, cells: Sequence[Cell], suites: Sequence[str], wrong: Mapping[str, str]) -> Sweep:

@@ -99,7 +99,8 @@ def wish(kernel: str | Kernel | None = None, **options: Any) -> Wish:
 def cost(wish: Wish, source: int, target: int, causal: bool = False) -> int:
     """Return about how many tokens the targets of one source run, each of `target` tokens; of a beam where `causal`.
 
-    In addition to the passes of the sampler there is at most one each for the start, for what is left, and for terms or repeats.
+    In addition to the passes of the sampler there is at most one each for the start, the remaining masks, and terms or
+    repeats.
     """
     if causal:
         return source + wish.beam * target * (target + 1) // 2

@@ -133,7 +133,7 @@ class Adaptive(Decoder):
         return passes * (length + source)
 
     def _pass_and_reveals(self, hidden: int, left: int) -> tuple[int, int]:
-        """Return the most passes of a step on so many hidden positions, and the fewest positions that it reveals."""
+        """Return the most passes of a step on `hidden` positions, and the fewest positions that it reveals."""
         size = -(-hidden // left) if self.budget is None else 1
         passes, pair = 1, 2 * self.candidates + 1
         if hidden > 1 and not (left == 1 and self.budget is None and self.pairs == "later"):

@@ -55,7 +55,7 @@ class Sequential(Decoder):
         whole_number(self.fresh, "fresh", right="show at least 1 mask, the one that is filled", most=MOST_PLACES)
 
     def cost(self, n: int, length: int, steps: int | None = None, source: int = 0) -> int:
-        passes = made(n, steps)  # of sequences that end with the masks; the last stands before the end of the text
+        passes = made(n, steps)  # of sequences that end with the masks; the last mask precedes the end of the text
         return passes * (length - 1 + self.fresh + source) - passes * (passes - 1) // 2
 
     def init(self, engine: Engine, noise: Noise, canvas: Canvas) -> State:
