@@ -72,6 +72,24 @@ def test_scores_are_a_plain_loop_over_the_published_rule(name: str, folders: dic
     assert lm.score(TEXT, "chain", order="left-to-right").total == pytest.approx(sum(chain), abs=1e-4)
 
 
+@pytest.mark.parametrize("name", ["a2d-qwen3", "dream", "llada"])
+def test_a_model_trained_in_blocks_can_be_declared_so(name: str, tmp_path: Path) -> None:
+    folder = published.write(tmp_path / name, name, besag_block_length=3)
+    lm = besag.load(folder, device="cpu", dtype="float32")
+    ids = torch.tensor(lm.vocabulary.tokenizer(TEXT)["input_ids"])
+    block = torch.arange(len(ids)) // 3
+    hidden_from = (block[None, :] > block[:, None])[None, None]  # a later block
+    mask = torch.zeros(hidden_from.shape).masked_fill(hidden_from, torch.finfo(torch.float32).min)
+    wanted = []
+    for place, token in enumerate(ids):
+        shown = ids.index_fill(0, torch.tensor(place), published.MASK_ID)[None]
+        with torch.no_grad():
+            rows = lm.model(input_ids=shown, attention_mask=mask).logits[0].double()
+        output = max(place - 1, 0) if name == "dream" else place
+        wanted.append(float(rows[output].log_softmax(-1)[token]))
+    np.testing.assert_allclose(lm.score(TEXT, "pll").log_probs, wanted, atol=1e-5)
+
+
 class Rolled(A2DQwen2LMHeadModel):
     """The same model without a declared shift: it moves its logits itself."""
 

@@ -134,7 +134,7 @@ def translated(said: Settings, what: str) -> Settings:
         )
     family, settings = BOTH_SIDES[one.causal], one.configuration(said, what)
     settings |= {"model_type": family, "architectures": [families.masked()[family]], "is_causal": False}
-    settings[SHIFT_KEY] = said.get(SHIFT_KEY, one.shift)
+    settings |= {SHIFT_KEY: one.shift, **{key: value for key, value in said.items() if key.startswith("besag_")}}
     mask = said.get(MASK_KEY, said.get("mask_token_id"))
     if mask is None:
         mask = one.mask_id
