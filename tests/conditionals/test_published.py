@@ -72,9 +72,20 @@ def test_scores_are_a_plain_loop_over_the_published_rule(name: str, folders: dic
     assert lm.score(TEXT, "chain", order="left-to-right").total == pytest.approx(sum(chain), abs=1e-4)
 
 
-@pytest.mark.parametrize("name", ["a2d-qwen3", "dream", "llada"])
-def test_a_model_trained_in_blocks_can_be_declared_so(name: str, tmp_path: Path) -> None:
-    folder = published.write(tmp_path / name, name, besag_block_length=3)
+FAST_DLLM = {"model_type": "Fast_dLLM_Qwen", "architectures": ["Fast_dLLM_QwenForCausalLM"], "bd_size": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("a2d-qwen3", {"besag_block_length": 3}),
+        ("llada", {"besag_block_length": 3}),
+        ("dream", {"besag_block_length": 3}),
+        ("dream", FAST_DLLM),
+    ],
+)
+def test_a_model_of_blocks_is_a_plain_loop_with_a_mask(name: str, changes: dict[str, Any], tmp_path: Path) -> None:
+    folder = published.write(tmp_path / name, name, **changes)
     lm = besag.load(folder, device="cpu", dtype="float32")
     ids = torch.tensor(lm.vocabulary.tokenizer(TEXT)["input_ids"])
     block = torch.arange(len(ids)) // 3
@@ -147,6 +158,7 @@ def test_the_shift_can_be_declared_otherwise(tmp_path: Path) -> None:
         ("llada", {"mask_token_id": 46}, "46"),
         ("llada", {"mask_token_id": "two"}, "'two'"),
         ("dream", {"besag_shift": "yes"}, "'yes'"),
+        ("dream", FAST_DLLM | {"bd_size": 0}, "besag_block_length=0"),
         ("a2d-qwen3", {"besag_mask_token_id": True}, "besag_mask_token_id=True"),
     ],
 )

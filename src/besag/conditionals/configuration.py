@@ -75,9 +75,6 @@ def read_config(folder: Path, name: str) -> Any:
         raise BesagError(
             f"{what} cannot be used: {DECODER_KEY}={quoted(said[DECODER_KEY])}, where besag knows {', '.join(DECODERS)}"
         )
-    length = said.get(BLOCK_KEY, 1)
-    if not isinstance(length, int) or isinstance(length, bool) or length < 1:
-        raise BesagError(f"{what} cannot be used: {BLOCK_KEY}={quoted(length)}, where a number of tokens must stand")
     if DECODER_KEY in said:
         said.pop("is_causal", None)  # follows from it, and would turn the encoder as well
     _refuse_no_tokenizer(said.get("tokenizer_class"), what)
@@ -186,6 +183,9 @@ def _built(said: dict[str, Any], what: str, folder: Path) -> Any:
     if isinstance(family, str):
         said = published.translated(said, what)
         family = said["model_type"]
+    length = said.get(BLOCK_KEY, 1)
+    if not isinstance(length, int) or isinstance(length, bool) or length < 1:
+        raise BesagError(f"{what} cannot be used: {BLOCK_KEY}={quoted(length)}, where a number of tokens must stand")
     for key in (published.SHIFT_KEY, published.MASK_KEY):
         _refuse_undeclared(key, said.get(key), what)
     kind = families.configuration(family)

@@ -105,9 +105,15 @@ def _without_windows(said: Settings, _: str) -> Settings:
     return {key: value for key, value in said.items() if key not in windows}
 
 
+def _in_blocks(said: Settings, what: str) -> Settings:
+    """Return Qwen2's settings for Fast-dLLM v2, which sees its own block of `bd_size` tokens and those before it."""
+    return _without_windows(said, what) | {"besag_block_length": said.get("bd_size", 32)}
+
+
 PUBLISHED: dict[str, tuple[Format, ...]] = {  # by model type; several formats may share one
     "llada": (Format("llama", ("LLaDAModelLM",), _llada, LLADA_WEIGHTS, mask_id=126336),),
     "Dream": (Format("qwen2", ("DreamModel",), _without_windows, mask_id=151666, shift=True),),
+    "Fast_dLLM_Qwen": (Format("qwen2", ("Fast_dLLM_QwenForCausalLM",), _in_blocks, mask_id=151665, shift=True),),
     "a2d-llama": (Format("llama"),),
     "a2d-qwen2": (Format("qwen2", configuration=_without_windows),),
     "a2d-qwen3": (Format("qwen3", configuration=_without_windows),),
