@@ -18,6 +18,8 @@ from besag.conditionals.loading import describe, load_conditionals, with_adapter
 from besag.conditionals.transformer import Transformer
 from besag.errors import BesagError
 from besag.family.both_sides import A2DQwen2LMHeadModel
+from besag.prompting.likelihood import Likelihood
+from besag.prompting.template import Asked
 from besag.training.run.rounding import export
 from besag.vocabulary import Vocabulary
 
@@ -139,6 +141,9 @@ def test_scores_joints_and_samples_need_not_know_the_shift(
         assert list(one) == list(other), kernel
     [one], [other] = (lm.fill(gap, k=1) for lm in both)
     assert one.text == other.text
+    row = Asked(np.array([5, 2, 2, 8, 9]), np.array([1]), 2)
+    one, other = (Likelihood.of_network(lm.conditionals).answers([row], [np.array([7])], np.array([6])) for lm in both)
+    np.testing.assert_allclose(one, other, atol=1e-5)
 
 
 def test_the_shift_can_be_declared_otherwise(tmp_path: Path) -> None:
