@@ -3,6 +3,8 @@
 import json
 
 import pytest
+import torch
+from tests import networks
 from tests.training import a_run
 from transformers import (
     CONFIG_MAPPING,
@@ -18,6 +20,7 @@ from besag.conditionals import families
 from besag.conditionals.loading import describe
 from besag.family import BesagConfig, BesagForMaskedLM
 from besag.training.run import train
+from besag.training.run.build import build
 
 
 def test_besags_own_stand_beside_those_of_transformers():
@@ -57,14 +60,21 @@ def registered():
 
 def test_a_registered_class_loads_trains_and_saves(registered, tmp_path):
     assert families.masked()[registered] == "OwnForMaskedLM"
-    shape = {"family": registered, "config": {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}}
-    done = train(a_run.small(tmp_path / "out", {"model": shape, "schedule": {"steps": 2}}), quiet=True)
-    folder = done.folder / "model"
+    words = networks.vocabulary("bert")
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
+    OwnForMaskedLM(OwnConfig(vocab_size=words.size, **shape)).save_pretrained(tmp_path / "own")
+    words.tokenizer.save_pretrained(tmp_path / "own")
+    assert describe(tmp_path / "own")["usable"]
+    start = str(tmp_path / "own")
+    changes = {"model": {"start": start, "config": {}}, "tokenizer": {"path": start}, "schedule": {"steps": 2}}
+    folder = train(a_run.small(tmp_path / "out", changes), quiet=True).folder / "model"
     assert json.loads((folder / "config.json").read_text())["model_type"] == registered
-    assert describe(folder)["usable"]
     lm = besag.load(folder, device="cpu")
     assert type(lm.model) is OwnForMaskedLM
     assert lm.score("The dog sees.").total < 0
-    start = {"model": {"start": str(folder), "config": {}}, "tokenizer": {"path": str(folder)}}
-    again = train(a_run.small(tmp_path / "again", {**start, "schedule": {"steps": 1}}), quiet=True)
-    assert type(besag.load(again.folder / "model", device="cpu").model) is OwnForMaskedLM
+
+
+def test_a_registered_class_can_be_built_anew(registered, tmp_path):
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
+    made = build(a_run.small(tmp_path, {"model": {"family": registered, "config": shape}}), device=torch.device("cpu"))
+    assert type(made.model) is OwnForMaskedLM
