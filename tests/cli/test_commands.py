@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import networks
+from tests import networks, published
 from tests.cli.conftest import Run
 
 import besag
@@ -132,6 +132,12 @@ def test_a_model_that_can_be_used(run: Run, tmp_path: Path) -> None:
     result = run("models", tmp_path)
     assert (result.exit_code, result.stdout.splitlines()[-1].split()) == (0, ["can", "be", "used", "yes"])
     assert "BertForMaskedLM" in result.stdout
+
+
+def test_a_shift_is_printed(run: Run, tmp_path: Path) -> None:
+    for name, said in (("dream", "yes"), ("llada", "no")):
+        result = run("models", published.write(tmp_path / name, name))
+        assert (result.exit_code, re.findall(r"shift +(\w+)", result.stdout)) == (0, [said])
 
 
 def test_a_model_without_a_tokenizer_cannot_be_used(run: Run, tmp_path: Path) -> None:

@@ -203,7 +203,7 @@ class Door:
         """Return whether a request may be sent to this host.
 
         A web page of another site reaches a server of this machine by a name that it lets point there, and so never by
-        an address. A request without a host does not come from a browser; probes of /health come to whichever address there is.
+        an address. A request without a host does not come from a browser; probes of /health come to any address.
         """
         wild = not self.hosts.isdisjoint(WILD)
         return not host or host in self.hosts or ((wild or path == "/health") and _is_address(host))

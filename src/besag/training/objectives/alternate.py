@@ -10,8 +10,8 @@ With `lead`, every step of that first share of the run is causal, whatever the p
 
 In a causal step the head at place i − 1 answers about place i, in a masked step that at i itself. `shift` lets it
 answer about i from i − 1 in both (masked next-token prediction, GPT-BERT): the steps then differ in who sees whom and
-in what is hidden, and the head learns one thing. It then answers at i about i + 1, and scores ask it about i: `purpose`
-is "encode".
+in what is hidden, and the head learns one thing. The configuration declares it (`besag_shift`), so a saved network is
+queried as it was trained: the output at position i − 1 is its prediction for i. Position 0 is never a target.
 
 In a causal step every free token is a target but one that begins its sequence; special tokens are never targets, and
 what the law hid is not used. The number of targets is then not Σ batch.weight, by which the run divides, so the total
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from besag.conditionals.published import SHIFT_KEY
 from besag.errors import BesagError
 from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
@@ -61,6 +62,8 @@ class Alternate(Objective):
             )
         self.pattern, self.causal, self.period, self.steps = pattern, causal, period, steps
         self.lead, self.shift = lead, shift
+        if shift:
+            setattr(encoder.model.config, SHIFT_KEY, True)
 
     @property
     def purpose(self) -> str:
@@ -68,7 +71,7 @@ class Alternate(Objective):
         masked = self.causal < 1 and self.lead < 1
         if self.pattern == "alternate" and self.steps is not None:
             masked = masked and not self.is_causal(self.steps - 1, 1.0)
-        return "score" if masked and not self.shift else "encode"
+        return "score" if masked else "encode"
 
     def is_causal(self, step: int, progress: float) -> bool:
         if progress < self.lead:
