@@ -14,7 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")  # read once: as besag's commands set it for the processes they are
-os.environ.setdefault("PYTEST_TIMEOUT", "120")  # here, since strict settings name no plugin that may be missing
+os.environ.setdefault("PYTEST_TIMEOUT", "600")  # here, since strict settings name no plugin that may be missing
 
 import pytest
 import torch
