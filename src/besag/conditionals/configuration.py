@@ -184,7 +184,8 @@ def _built(said: dict[str, Any], what: str, folder: Path) -> Any:
     try:
         return kind.from_dict(said, name_or_path=str(folder))
     except Exception as problem:  # each family trips over wrong settings in its own way
-        raise BesagError(f"{what} cannot be used: {reason(problem)}") from problem
+        why = reason(problem.__cause__ or problem)  # a check of the class is wrapped, and its words are those inside
+        raise BesagError(f"{what} cannot be used: {why}") from problem
 
 
 def tokenizer_settings(folder: Path, name: str) -> dict[str, str | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-OWN = {"besag": "BesagForMaskedLM"}  # model_type, and the class that answers at masks
+OWN = {"besag": "BesagForMaskedLM", "neobert": "NeoBERTLMHead"}  # model_type, and the class that answers at masks
 
 # put together like BERT: the same modules under the same names
 LIKE_BERT = ("bert", "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "electra", "data2vec-text")

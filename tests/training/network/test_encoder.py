@@ -24,6 +24,7 @@ RAGGED = (
     "electra",
     "modernbert",
     "camembert",
+    "neobert",
     "besag",
 )
 

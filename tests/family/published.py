@@ -1,0 +1,112 @@
+"""Published architectures at small sizes: config.json, weights drawn by numpy, the logits of the published code.
+
+Names of keys and weights are those of the published files, listed here independently of besag's modules. The logits in
+`studies/published-models` come from the published code with these weights (the scripts there). Import it as
+`tests.family.published`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from tests.networks import vocabulary
+
+LOGITS = Path(__file__).parents[2] / "studies" / "published-models"
+WORDS, LENGTHS = (
+    96,
+    (20, 13, 1),
+)  # ids, of which the tokenizer has 92; tokens of the three sequences, padded on the right
+Shapes = dict[str, tuple[int, ...]]
+
+
+class Published(NamedTuple):
+    config: dict[str, Any]
+    shapes: Callable[[dict[str, Any]], Shapes]
+
+
+def neobert(config: dict[str, Any]) -> Shapes:
+    width, inner = config["hidden_size"], 32  # two thirds of intermediate_size 48
+    shapes: Shapes = {"model.encoder.weight": (config["vocab_size"], width)}
+    for index in range(config["num_hidden_layers"]):
+        layer = f"model.transformer_encoder.{index}"
+        shapes |= {
+            f"{layer}.qkv.weight": (3 * width, width),
+            f"{layer}.wo.weight": (width, width),
+            f"{layer}.ffn.w12.weight": (2 * inner, width),
+            f"{layer}.ffn.w3.weight": (width, inner),
+            f"{layer}.attention_norm.weight": (width,),
+            f"{layer}.ffn_norm.weight": (width,),
+        }
+    return shapes | {
+        "model.layer_norm.weight": (width,),
+        "decoder.weight": (config["vocab_size"], width),
+        "decoder.bias": (config["vocab_size"],),
+    }
+
+
+MODELS = {
+    "neobert": Published(
+        {
+            "architectures": ["NeoBERTLMHead"],
+            "auto_map": {"AutoConfig": "model.NeoBERTConfig", "AutoModelForMaskedLM": "model.NeoBERTLMHead"},
+            "classifier_init_range": 0.02, "decoder_init_range": 0.02, "dim_head": 16, "embedding_init_range": 0.02,
+            "hidden_size": 64, "intermediate_size": 48,
+            "kwargs": {
+                "classifier_init_range": 0.02, "pretrained_model_name_or_path": "bert-base-uncased",
+                "trust_remote_code": True,
+            },
+            "max_length": 40, "model_type": "neobert", "norm_eps": 1e-05, "num_attention_heads": 4,
+            "num_hidden_layers": 3, "pad_token_id": 0, "pretrained_model_name_or_path": "bert-base-uncased",
+            "torch_dtype": "float32", "transformers_version": "4.48.2", "trust_remote_code": True, "vocab_size": WORDS,
+        },
+        neobert,
+    ),
+}  # fmt: skip
+
+
+def weights(name: str) -> dict[str, torch.Tensor]:
+    """Return weights in float32: vectors near 1 for scales and near 0 for biases, matrices with rows of length 1."""
+    model, random = MODELS[name], np.random.default_rng(38)
+    drawn = {}
+    for key, shape in model.shapes(model.config).items():
+        noise = random.standard_normal(shape)
+        if len(shape) > 1:
+            drawn[key] = noise * shape[-1] ** -0.5
+        else:
+            drawn[key] = 0.2 * noise + (1.0 if "norm" in key and key.endswith("weight") else 0.0)
+    return {key: torch.from_numpy(value.astype(np.float32)) for key, value in drawn.items()}
+
+
+def batch() -> tuple[torch.Tensor, torch.Tensor]:
+    """Return token ids and attention mask, both (3, 20)."""
+    random = np.random.default_rng(13)
+    ids = torch.from_numpy(random.integers(5, WORDS, (len(LENGTHS), max(LENGTHS))))
+    ids[:, 1::4] = vocabulary("bert").mask_id
+    mask = torch.arange(max(LENGTHS))[None] < torch.tensor(LENGTHS)[:, None]
+    return ids * mask, mask.long()
+
+
+def write(name: str, folder: Path) -> Path:
+    """Write a folder as published: config.json, safetensors and a tokenizer."""
+    folder.mkdir(parents=True, exist_ok=True)
+    vocabulary("bert").tokenizer.save_pretrained(folder)
+    (folder / "config.json").write_text(json.dumps(MODELS[name].config))
+    save_file(weights(name), folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+def logits(name: str) -> torch.Tensor:
+    """Return what the published code computed for `batch()`, (3, 20, V)."""
+    return torch.from_numpy(np.load(LOGITS / f"{name}.npy"))
+
+
+def keep(name: str, found: torch.Tensor) -> None:
+    """Store the logits of the published code."""
+    assert found.dtype == torch.float32
+    np.save(LOGITS / f"{name}.npy", found.detach().numpy())
