@@ -56,7 +56,9 @@ class Alternate(Objective):
         if steps is not None and steps < 1:
             raise BesagError(f"steps={steps!r}: a period has at least one step")
         if not 0 <= lead <= 1:
-            raise BesagError(f"lead={lead!r} is invalid: the share of the run that is causal alone lies between 0 and 1")
+            raise BesagError(
+                f"lead={lead!r} is invalid: the share of the run that is causal alone lies between 0 and 1"
+            )
         self.pattern, self.causal, self.period, self.steps = pattern, causal, period, steps
         self.lead, self.shift = lead, shift
 
