@@ -27,7 +27,7 @@ from besag.vocabulary import Vocabulary
 
 MASKED_FAMILIES = (
     "bert", "roberta", "xlm-roberta", "xlm-roberta-xl", "distilbert", "albert", "electra", "mpnet", "deberta-v2",
-    "modernbert", "esm", "camembert", "besag", "neobert",
+    "modernbert", "esm", "camembert", "besag", "neobert", "ltg_bert",
 )  # fmt: skip
 BYTES, SENTENCE_PIECES, RESIDUES = "bytelevel-trimmed", "unigram", "character-slow"
 TOKENIZERS = {  # the families not named here have BERT's word pieces
@@ -47,6 +47,7 @@ SHAPES: dict[str, dict[str, Any]] = {  # what a family calls otherwise, or needs
     "esm": {"position_embedding_type": "rotary", "token_dropout": True, "emb_layer_norm_before": False},
     "longformer": {"attention_window": [4, 4]},
     "besag": {"mix_every": 1},
+    "ltg_bert": {"position_bucket_size": 6},
     "neobert": {"embedding_init_range": 0.8, "decoder_init_range": 0.8},
     "deberta-v2": {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "type_vocab_size": 0},
     "funnel": {"block_sizes": [1, 1], "d_model": 32, "n_head": 2, "d_head": 16, "d_inner": 48, "initializer_std": 0.5,

@@ -22,6 +22,8 @@ WORDS, LENGTHS = (
     96,
     (20, 13, 1),
 )  # ids, of which the tokenizer has 92; tokens of the three sequences, padded on the right
+POSITIONS = "position_indices"  # a table in the published files that follows from the configuration
+ALIASES = {"classifier.nonlinearity.5.weight": "embedding.word_embedding.weight"}  # one matrix, stored twice
 Shapes = dict[str, tuple[int, ...]]
 
 
@@ -50,7 +52,45 @@ def neobert(config: dict[str, Any]) -> Shapes:
     }
 
 
+def ltg_bert(config: dict[str, Any]) -> Shapes:
+    width, inner = config["hidden_size"], config["intermediate_size"]
+    places = config["max_position_embeddings"]
+    shapes: Shapes = {
+        "embedding.word_embedding.weight": (config["vocab_size"], width),
+        "embedding.relative_embedding": (2 * config["position_bucket_size"] - 1, width),
+        "embedding.relative_layer_norm.weight": (width,),
+        "embedding.relative_layer_norm.bias": (width,),
+    }
+    for index in range(config["num_hidden_layers"]):
+        layer = f"transformer.layers.{index}"
+        for name, rows in (("in_proj_qk", 2 * width), ("in_proj_v", width), ("out_proj", width)):
+            shapes |= {f"{layer}.attention.{name}.weight": (rows, width), f"{layer}.attention.{name}.bias": (rows,)}
+        shapes |= {f"{layer}.attention.post_layer_norm.{part}": (width,) for part in ("weight", "bias")}
+        shapes |= {f"{layer}.attention.{POSITIONS}": (places, places)}
+        shapes |= {f"{layer}.mlp.mlp.1.weight": (2 * inner, width), f"{layer}.mlp.mlp.4.weight": (width, inner)}
+    return shapes | {
+        "classifier.nonlinearity.1.weight": (width, width),
+        "classifier.nonlinearity.1.bias": (width,),
+        "classifier.nonlinearity.5.weight": (config["vocab_size"], width),
+        "classifier.nonlinearity.5.bias": (config["vocab_size"],),
+    }
+
+
 MODELS = {
+    "ltg_bert": Published(
+        {
+            "architectures": ["LtgBertForMaskedLM"], "attention_probs_dropout_prob": 0.1,
+            "auto_map": {
+                "AutoConfig": "configuration_ltgbert.LtgBertConfig",
+                "AutoModelForMaskedLM": "modeling_ltgbert.LtgBertForMaskedLM",
+            },
+            "classifier_dropout": 0.2, "hidden_dropout_prob": 0.1, "hidden_size": 64, "intermediate_size": 48,
+            "layer_norm_eps": 1e-07, "max_position_embeddings": 40, "model_type": "bert", "num_attention_heads": 4,
+            "num_hidden_layers": 3, "output_all_encoded_layers": True, "pad_token_id": 4, "position_bucket_size": 8,
+            "torch_dtype": "float32", "transformers_version": "4.26.0", "vocab_size": WORDS,
+        },
+        ltg_bert,
+    ),
     "neobert": Published(
         {
             "architectures": ["NeoBERTLMHead"],
@@ -76,10 +116,13 @@ def weights(name: str) -> dict[str, torch.Tensor]:
     drawn = {}
     for key, shape in model.shapes(model.config).items():
         noise = random.standard_normal(shape)
+        if key.endswith(POSITIONS):
+            noise = np.zeros(shape)
         if len(shape) > 1:
             drawn[key] = noise * shape[-1] ** -0.5
         else:
             drawn[key] = 0.2 * noise + (1.0 if "norm" in key and key.endswith("weight") else 0.0)
+    drawn |= {key: drawn[other] for key, other in ALIASES.items() if key in drawn}
     return {key: torch.from_numpy(value.astype(np.float32)) for key, value in drawn.items()}
 
 

@@ -175,6 +175,8 @@ def _built(said: dict[str, Any], what: str, folder: Path) -> Any:
         raise BesagError(f"{what} cannot be used: architectures={quoted(classes)}, not a list of names")
     if family == "mistral" and "layer_types" in said:
         family = said["model_type"] = "ministral"  # as transformers reads it
+    for name in classes or ():
+        family = said["model_type"] = families.OF_CLASS.get(name, family)
     kind = families.configuration(family)
     if kind is None:
         raise BesagError(

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-OWN = {"besag": "BesagForMaskedLM", "neobert": "NeoBERTLMHead"}  # model_type, and the class that answers at masks
+# model_type, and the class that predicts at masks
+OWN = {"besag": "BesagForMaskedLM", "ltg_bert": "LtgBertForMaskedLM", "neobert": "NeoBERTLMHead"}
+
+# Published classes whose config.json gives another architecture's model_type, and what to read it as.
+OF_CLASS = {"LtgBertForMaskedLM": "ltg_bert"}
 
 # put together like BERT: the same modules under the same names
 LIKE_BERT = ("bert", "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "electra", "data2vec-text")

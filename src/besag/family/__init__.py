@@ -13,13 +13,18 @@ from __future__ import annotations
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
 from besag.family.configuration import BesagConfig
+from besag.family.ltg_bert import LtgBertConfig, LtgBertForMaskedLM, LtgBertModel
 from besag.family.neobert import NeoBERT, NeoBERTConfig, NeoBERTLMHead
 from besag.family.network import BesagForMaskedLM, BesagModel
 
-__all__ = ["BesagConfig", "BesagForMaskedLM", "BesagModel", "NeoBERT", "NeoBERTConfig", "NeoBERTLMHead"]
+__all__ = [
+    "BesagConfig", "BesagForMaskedLM", "BesagModel", "LtgBertConfig", "LtgBertForMaskedLM", "LtgBertModel", "NeoBERT",
+    "NeoBERTConfig", "NeoBERTLMHead",
+]  # fmt: skip
 
 for config, body, masked in (
     (BesagConfig, BesagModel, BesagForMaskedLM),
+    (LtgBertConfig, LtgBertModel, LtgBertForMaskedLM),
     (NeoBERTConfig, NeoBERT, NeoBERTLMHead),
 ):
     AutoConfig.register(config.model_type, config)
