@@ -27,7 +27,7 @@ from besag.vocabulary import Vocabulary
 
 MASKED_FAMILIES = (
     "bert", "roberta", "xlm-roberta", "xlm-roberta-xl", "distilbert", "albert", "electra", "mpnet", "deberta-v2",
-    "modernbert", "esm", "camembert", "besag", "neobert", "ltg_bert",
+    "modernbert", "esm", "camembert", "besag", "neobert", "ltg_bert", "llada_moe",
 )  # fmt: skip
 BYTES, SENTENCE_PIECES, RESIDUES = "bytelevel-trimmed", "unigram", "character-slow"
 TOKENIZERS = {  # the families not named here have BERT's word pieces
@@ -47,6 +47,7 @@ SHAPES: dict[str, dict[str, Any]] = {  # what a family calls otherwise, or needs
     "esm": {"position_embedding_type": "rotary", "token_dropout": True, "emb_layer_norm_before": False},
     "longformer": {"attention_window": [4, 4]},
     "besag": {"mix_every": 1},
+    "llada_moe": {"num_experts": 4, "num_experts_per_tok": 2},
     "ltg_bert": {"position_bucket_size": 6},
     "neobert": {"embedding_init_range": 0.8, "decoder_init_range": 0.8},
     "deberta-v2": {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "type_vocab_size": 0},

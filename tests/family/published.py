@@ -76,7 +76,52 @@ def ltg_bert(config: dict[str, Any]) -> Shapes:
     }
 
 
+def llada_moe(config: dict[str, Any]) -> Shapes:
+    width, size = config["hidden_size"], config["hidden_size"] // config["num_attention_heads"]
+    keys = size * config["num_key_value_heads"]
+    shapes: Shapes = {"model.embed_tokens.weight": (config["vocab_size"], width)}
+    for index, freq in enumerate(config["moe_layer_freq"]):
+        layer = f"model.layers.{index}"
+        for name, rows in (("q_proj", width), ("k_proj", keys), ("v_proj", keys), ("o_proj", width)):
+            shapes[f"{layer}.self_attn.{name}.weight"] = (rows, width)
+        shapes |= {f"{layer}.self_attn.{name}.weight": (size,) for name in ("q_norm", "k_norm")}
+        shapes |= {f"{layer}.{name}.weight": (width,) for name in ("input_layernorm", "post_attention_layernorm")}
+        if freq == 0:
+            shapes |= gated(f"{layer}.mlp", width, config["dense_intermediate_size"])
+            continue
+        shapes[f"{layer}.mlp.gate.weight"] = (config["num_experts"], width)
+        shapes[f"{layer}.mlp.expert_bias"] = (config["num_experts"],)
+        shapes |= gated(f"{layer}.shared_expert", width, config["shared_expert_intermediate_size"])
+        for expert in range(config["num_experts"]):
+            shapes |= gated(f"{layer}.mlp.experts.{expert}", width, config["expert_intermediate_size"])
+    return shapes | {"model.norm.weight": (width,), "lm_head.weight": (config["vocab_size"], width)}
+
+
+def gated(name: str, width: int, inner: int) -> Shapes:
+    up = {f"{name}.{part}.weight": (inner, width) for part in ("gate_proj", "up_proj")}
+    return up | {f"{name}.down_proj.weight": (width, inner)}
+
+
 MODELS = {
+    "llada_moe": Published(
+        {
+            "architectures": ["LLaDAMoEModelLM"], "attention_bias": False, "attention_dropout": 0.0,
+            "auto_map": {
+                "AutoConfig": "configuration_lladamoe.LLaDAConfig", "AutoModel": "modeling_lladamoe.LLaDAMoEModelLM",
+            },
+            "clip_qkv": None, "dense_intermediate_size": 56, "eos_token_id": 3, "expert_intermediate_size": 24,
+            "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "max_position_embeddings": 40,
+            "model_type": "llada", "moe_layer_freq": [1, 0, 1], "moe_router_enable_expert_bias": True,
+            "moe_router_score_function": "softmax", "norm_topk_prob": None, "num_attention_heads": 4,
+            "num_experts": 8, "num_experts_per_tok": 3, "num_hidden_layers": 3, "num_key_value_heads": 2,
+            "output_router_logits": False, "pad_token_id": 0, "partial_rotary_factor": 1, "qk_layernorm": True,
+            "rms_norm_eps": 1e-05, "rope_scaling": None, "rope_theta": 50000, "routed_scaling_factor": 1,
+            "router_aux_loss_coef": 0.01, "router_num_group": None, "router_topk_group": None,
+            "shared_expert_intermediate_size": 40, "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+            "transformers_version": "4.46.1", "use_cache": False, "vocab_size": WORDS,
+        },
+        llada_moe,
+    ),
     "ltg_bert": Published(
         {
             "architectures": ["LtgBertForMaskedLM"], "attention_probs_dropout_prob": 0.1,

@@ -86,6 +86,12 @@ def test_a_config_with_fewer_layers_than_stored_is_rejected(name, folder, tmp_pa
 @pytest.mark.parametrize(
     ("model", "setting", "value"),
     [
+        ("llada_moe", "clip_qkv", 8.0),
+        ("llada_moe", "norm_topk_prob", True),
+        ("llada_moe", "moe_router_score_function", "sigmoid"),
+        ("llada_moe", "routed_scaling_factor", 2.5),
+        ("llada_moe", "num_experts_per_tok", 9),
+        ("llada_moe", "num_key_value_heads", 3),
         ("ltg_bert", "num_attention_heads", 5),
         ("ltg_bert", "position_bucket_size", 1),
         ("ltg_bert", "max_position_embeddings", 5),

@@ -9,10 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 # model_type, and the class that predicts at masks
-OWN = {"besag": "BesagForMaskedLM", "ltg_bert": "LtgBertForMaskedLM", "neobert": "NeoBERTLMHead"}
+OWN = {
+    "besag": "BesagForMaskedLM", "llada_moe": "LLaDAMoEModelLM", "ltg_bert": "LtgBertForMaskedLM",
+    "neobert": "NeoBERTLMHead",
+}  # fmt: skip
 
 # Published classes whose config.json gives another architecture's model_type, and what to read it as.
-OF_CLASS = {"LtgBertForMaskedLM": "ltg_bert"}
+OF_CLASS = {
+    "LtgBertForMaskedLM": "ltg_bert", "LLaDAMoEModelLM": "llada_moe", "LLaDAMoEModel": "llada_moe",
+}  # fmt: skip
 
 # put together like BERT: the same modules under the same names
 LIKE_BERT = ("bert", "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "electra", "data2vec-text")

@@ -13,17 +13,19 @@ from __future__ import annotations
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
 from besag.family.configuration import BesagConfig
+from besag.family.llada_moe import LLaDAMoEConfig, LLaDAMoEModel, LLaDAMoEModelLM
 from besag.family.ltg_bert import LtgBertConfig, LtgBertForMaskedLM, LtgBertModel
 from besag.family.neobert import NeoBERT, NeoBERTConfig, NeoBERTLMHead
 from besag.family.network import BesagForMaskedLM, BesagModel
 
 __all__ = [
-    "BesagConfig", "BesagForMaskedLM", "BesagModel", "LtgBertConfig", "LtgBertForMaskedLM", "LtgBertModel", "NeoBERT",
-    "NeoBERTConfig", "NeoBERTLMHead",
+    "BesagConfig", "BesagForMaskedLM", "BesagModel", "LLaDAMoEConfig", "LLaDAMoEModel", "LLaDAMoEModelLM",
+    "LtgBertConfig", "LtgBertForMaskedLM", "LtgBertModel", "NeoBERT", "NeoBERTConfig", "NeoBERTLMHead",
 ]  # fmt: skip
 
 for config, body, masked in (
     (BesagConfig, BesagModel, BesagForMaskedLM),
+    (LLaDAMoEConfig, LLaDAMoEModel, LLaDAMoEModelLM),
     (LtgBertConfig, LtgBertModel, LtgBertForMaskedLM),
     (NeoBERTConfig, NeoBERT, NeoBERTLMHead),
 ):

@@ -25,6 +25,7 @@ RAGGED = (
     "modernbert",
     "camembert",
     "neobert",
+    "llada_moe",
     "besag",
 )
 
