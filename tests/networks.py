@@ -27,7 +27,7 @@ from besag.vocabulary import Vocabulary
 
 MASKED_FAMILIES = (
     "bert", "roberta", "xlm-roberta", "xlm-roberta-xl", "distilbert", "albert", "electra", "mpnet", "deberta-v2",
-    "modernbert", "esm", "camembert", "besag", "neobert", "ltg_bert", "llada_moe",
+    "modernbert", "esm", "camembert", "besag", "neobert", "ltg_bert", "llada_moe", "llada2_moe",
 )  # fmt: skip
 BYTES, SENTENCE_PIECES, RESIDUES = "bytelevel-trimmed", "unigram", "character-slow"
 TOKENIZERS = {  # the families not named here have BERT's word pieces
@@ -47,6 +47,10 @@ SHAPES: dict[str, dict[str, Any]] = {  # what a family calls otherwise, or needs
     "esm": {"position_embedding_type": "rotary", "token_dropout": True, "emb_layer_norm_before": False},
     "longformer": {"attention_window": [4, 4]},
     "besag": {"mix_every": 1},
+    "llada2_moe": {
+        "num_experts": 6, "num_experts_per_tok": 2, "n_group": 3, "topk_group": 2, "moe_intermediate_size": 24,
+        "head_dim": 16, "num_key_value_heads": 1, "first_k_dense_replace": 1, "besag_block_length": None,
+    },
     "llada_moe": {"num_experts": 4, "num_experts_per_tok": 2},
     "ltg_bert": {"position_bucket_size": 6},
     "neobert": {"embedding_init_range": 0.8, "decoder_init_range": 0.8},

@@ -97,12 +97,59 @@ def llada_moe(config: dict[str, Any]) -> Shapes:
     return shapes | {"model.norm.weight": (width,), "lm_head.weight": (config["vocab_size"], width)}
 
 
+def llada2_moe(config: dict[str, Any]) -> Shapes:
+    width, size = config["hidden_size"], config["head_dim"]
+    heads, inner = config["num_attention_heads"], config["moe_intermediate_size"]
+    shapes: Shapes = {"model.word_embeddings.weight": (config["vocab_size"], width)}
+    for index in range(config["num_hidden_layers"]):
+        layer = f"model.layers.{index}"
+        rows = (heads + 2 * config["num_key_value_heads"]) * size
+        shapes |= {
+            f"{layer}.attention.query_key_value.weight": (rows, width),
+            f"{layer}.attention.dense.weight": (width, heads * size),
+            f"{layer}.attention.query_layernorm.weight": (size,),
+            f"{layer}.attention.key_layernorm.weight": (size,),
+            f"{layer}.input_layernorm.weight": (width,),
+            f"{layer}.post_attention_layernorm.weight": (width,),
+        }
+        if index < config["first_k_dense_replace"]:
+            shapes |= gated(f"{layer}.mlp", width, config["intermediate_size"])
+            continue
+        shapes[f"{layer}.mlp.gate.weight"] = (config["num_experts"], width)
+        shapes[f"{layer}.mlp.gate.expert_bias"] = (config["num_experts"],)
+        shapes |= gated(f"{layer}.mlp.shared_experts", width, inner * config["num_shared_experts"])
+        for expert in range(config["num_experts"]):
+            shapes |= gated(f"{layer}.mlp.experts.{expert}", width, inner)
+    return shapes | {"model.norm.weight": (width,), "lm_head.weight": (config["vocab_size"], width)}
+
+
 def gated(name: str, width: int, inner: int) -> Shapes:
     up = {f"{name}.{part}.weight": (inner, width) for part in ("gate_proj", "up_proj")}
     return up | {f"{name}.down_proj.weight": (width, inner)}
 
 
 MODELS = {
+    "llada2_moe": Published(
+        {
+            "architectures": ["LLaDA2MoeModelLM"], "attention_dropout": 0.0,
+            "auto_map": {
+                "AutoConfig": "configuration_llada2_moe.LLaDA2MoeConfig",
+                "AutoModel": "modeling_llada2_moe.LLaDA2MoeModel",
+            },
+            "dtype": "bfloat16", "embedding_dropout": 0.0, "first_k_dense_replace": 1, "head_dim": 24,
+            "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 56,
+            "max_position_embeddings": 40, "max_window_layers": 20, "model_type": "llada2_moe",
+            "moe_intermediate_size": 16, "moe_router_enable_expert_bias": True, "n_group": 4, "norm_head": False,
+            "norm_topk_prob": True, "num_attention_heads": 4, "num_experts": 16, "num_experts_per_tok": 4,
+            "num_hidden_layers": 3, "num_key_value_heads": 2, "num_shared_experts": 1, "output_dropout": 0.0,
+            "output_router_logits": False, "pad_token_id": 0, "partial_rotary_factor": 0.5, "rms_norm_eps": 1e-06,
+            "rope_scaling": None, "rope_theta": 600000, "routed_scaling_factor": 2.5, "router_dtype": "fp32",
+            "score_function": "sigmoid", "sliding_window": 4096, "tie_word_embeddings": False, "topk_group": 2,
+            "transformers_version": "4.52.3", "use_bias": False, "use_cache": False, "use_qkv_bias": False,
+            "use_rmsnorm": True, "use_sliding_window": False, "vocab_size": WORDS,
+        },
+        llada2_moe,
+    ),
     "llada_moe": Published(
         {
             "architectures": ["LLaDAMoEModelLM"], "attention_bias": False, "attention_dropout": 0.0,
@@ -192,6 +239,12 @@ def write(name: str, folder: Path) -> Path:
 def logits(name: str) -> torch.Tensor:
     """Return what the published code computed for `batch()`, (3, 20, V)."""
     return torch.from_numpy(np.load(LOGITS / f"{name}.npy"))
+
+
+def blocks(length: int) -> torch.Tensor:
+    """Return which token attends to which, (20, 20), in blocks of `length` tokens: its own block and those before."""
+    block = torch.arange(max(LENGTHS)) // length
+    return block[None, :] <= block[:, None]
 
 
 def keep(name: str, found: torch.Tensor) -> None:

@@ -4,11 +4,14 @@ import json
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from tests.family import published
 
 import besag
+from besag.conditionals.contract import Questions
 from besag.conditionals.loading import describe
+
+IN_BLOCKS = {"llada2_moe"}  # asked block after block
 
 
 @pytest.fixture(scope="module", params=published.MODELS)
@@ -35,7 +38,8 @@ def test_logits_are_those_of_the_published_code(name, lm):
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
     torch.testing.assert_close(alone, expected[: len(alone)], atol=1e-5, rtol=0)
     assert expected.std() > 0.5
-    assert (lm.conditionals.split, lm.conditionals.pads, lm.conditionals.sees) == (True, True, "both")
+    assert (lm.conditionals.split, lm.conditionals.sees) == (True, "both")
+    assert lm.conditionals.pads is (name not in IN_BLOCKS)
 
 
 def test_a_saved_model_is_in_the_published_format_again(name, lm, folder, tmp_path):
@@ -83,9 +87,34 @@ def test_a_config_with_fewer_layers_than_stored_is_rejected(name, folder, tmp_pa
         besag.load(tmp_path, device="cpu", dtype="float32")
 
 
+@pytest.mark.parametrize("name", IN_BLOCKS, indirect=True)
+def test_a_model_of_blocks_predicts_as_the_published_code_with_its_mask(name, folder, tmp_path):
+    """Published files give no length of blocks: it is 32, and here one block; besag's own key sets another."""
+    assert besag.load(folder, device="cpu").conditionals.blocks.length == 32
+    published.write(name, tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text()) | {"besag_block_length": 8}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    who = besag.load(tmp_path, device="cpu", dtype="float32").conditionals
+    ids, _ = published.batch()
+    row, place = (part.flatten() for part in torch.meshgrid(torch.arange(1), torch.arange(20), indexing="ij"))
+    with torch.no_grad():
+        found = who.head(who.rows(Questions(ids[:1], row, place)))
+        masked = who.model(ids[:1], attention_mask=published.blocks(8)[None, None]).logits[0]
+    expected = published.logits(f"{name}_blocks")[0]
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(masked, expected, atol=1e-5, rtol=0)
+    assert (expected - published.logits(name)[0])[:8].abs().max() > 0.1
+
+
 @pytest.mark.parametrize(
     ("model", "setting", "value"),
     [
+        ("llada2_moe", "n_group", 3),
+        ("llada2_moe", "topk_group", 5),
+        ("llada2_moe", "topk_group", 0),
+        ("llada2_moe", "score_function", "softmax"),
+        ("llada2_moe", "use_sliding_window", True),
+        ("llada2_moe", "partial_rotary_factor", 0.3),
         ("llada_moe", "clip_qkv", 8.0),
         ("llada_moe", "norm_topk_prob", True),
         ("llada_moe", "moe_router_score_function", "sigmoid"),
@@ -117,3 +146,24 @@ def test_int8_scores_are_close(folder, lm):
     rounded = besag.load(folder, device="cpu", dtype="int8")
     text = "the dogs sleep on a mat"
     assert rounded.score(text).total == pytest.approx(lm.score(text).total, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["llada_moe", "llada2_moe"], indirect=True)
+def test_in_bfloat16_experts_are_chosen_in_float32(name, folder):
+    """The published routers hold their bias in float32; a file without it is rejected, not filled with zeros."""
+    model = besag.load(folder, device="cpu", dtype="bfloat16").model
+    kept = {key: part for key, part in model.named_parameters() if part.dtype == torch.float32}
+    assert {key.rpartition(".")[2] for key in kept} == {"expert_bias"}
+    assert all(torch.equal(part, published.weights(name)[key]) for key, part in kept.items())
+    assert model.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("name", "part"), [("llada_moe", "expert_bias"), ("ltg_bert", "relative_embedding")], indirect=["name"]
+)
+def test_a_folder_that_lacks_a_weight_is_rejected_with_its_name(name, part, tmp_path):
+    published.write(name, tmp_path)
+    stored = {key: weight for key, weight in published.weights(name).items() if not key.endswith(part)}
+    save_file(stored, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(besag.BesagError, match=part):
+        besag.load(tmp_path, device="cpu")

@@ -10,8 +10,8 @@ from typing import Any
 
 # model_type, and the class that predicts at masks
 OWN = {
-    "besag": "BesagForMaskedLM", "llada_moe": "LLaDAMoEModelLM", "ltg_bert": "LtgBertForMaskedLM",
-    "neobert": "NeoBERTLMHead",
+    "besag": "BesagForMaskedLM", "llada2_moe": "LLaDA2MoeModelLM", "llada_moe": "LLaDAMoEModelLM",
+    "ltg_bert": "LtgBertForMaskedLM", "neobert": "NeoBERTLMHead",
 }  # fmt: skip
 
 # Published classes whose config.json gives another architecture's model_type, and what to read it as.

@@ -13,18 +13,21 @@ from __future__ import annotations
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
 from besag.family.configuration import BesagConfig
+from besag.family.llada2_moe import LLaDA2MoeConfig, LLaDA2MoeModel, LLaDA2MoeModelLM
 from besag.family.llada_moe import LLaDAMoEConfig, LLaDAMoEModel, LLaDAMoEModelLM
 from besag.family.ltg_bert import LtgBertConfig, LtgBertForMaskedLM, LtgBertModel
 from besag.family.neobert import NeoBERT, NeoBERTConfig, NeoBERTLMHead
 from besag.family.network import BesagForMaskedLM, BesagModel
 
 __all__ = [
-    "BesagConfig", "BesagForMaskedLM", "BesagModel", "LLaDAMoEConfig", "LLaDAMoEModel", "LLaDAMoEModelLM",
+    "BesagConfig", "BesagForMaskedLM", "BesagModel", "LLaDA2MoeConfig", "LLaDA2MoeModel", "LLaDA2MoeModelLM",
+    "LLaDAMoEConfig", "LLaDAMoEModel", "LLaDAMoEModelLM",
     "LtgBertConfig", "LtgBertForMaskedLM", "LtgBertModel", "NeoBERT", "NeoBERTConfig", "NeoBERTLMHead",
 ]  # fmt: skip
 
 for config, body, masked in (
     (BesagConfig, BesagModel, BesagForMaskedLM),
+    (LLaDA2MoeConfig, LLaDA2MoeModel, LLaDA2MoeModelLM),
     (LLaDAMoEConfig, LLaDAMoEModel, LLaDAMoEModelLM),
     (LtgBertConfig, LtgBertModel, LtgBertForMaskedLM),
     (NeoBERTConfig, NeoBERT, NeoBERTLMHead),

@@ -251,16 +251,22 @@ class ExpertsPreTrainedModel(PreTrainedModel):
     _supports_attention_backend = True
     _keep_in_fp32_modules_strict = ["expert_bias"]  # noqa: RUF012 - it is compared with scores in float32
 
+    @classmethod
+    def _can_set_attn_implementation(cls) -> bool:
+        """Return True: transformers looks for a function's name in the file, which in `llada2_moe` is `attend`."""
+        return True
+
     @torch.no_grad()
     def _init_weights(self, module: Any) -> None:
         """Initialise matrices with normal weights and biases of experts with 0."""
         config: Any = self.config
         super()._init_weights(module)
-        bias = module._parameters.get("expert_bias")
+        bias: Any = getattr(module, "expert_bias", None)
+        weight: Any = getattr(module, "weight", None)
         if bias is not None:
             init.zeros_(bias)
-        if isinstance(module._parameters.get("weight"), nn.Parameter) and bias is not None:  # a router that is one part
-            init.normal_(module.weight, std=config.initializer_range)
+            if weight is not None:  # a router that is one part
+                init.normal_(weight, std=config.initializer_range)
 
 
 class ExpertsModel(ExpertsPreTrainedModel):
@@ -275,7 +281,8 @@ class ExpertsModel(ExpertsPreTrainedModel):
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
-        return self.get_submodule(self.embeddings)
+        table: nn.Module = self.get_submodule(self.embeddings)
+        return table
 
     def set_input_embeddings(self, value: Any) -> None:
         setattr(self, self.embeddings, value)
@@ -310,7 +317,8 @@ class ExpertsModelLM(ExpertsPreTrainedModel):
         self.post_init()
 
     def get_output_embeddings(self) -> nn.Module:
-        return self.lm_head
+        head: nn.Module = self.lm_head
+        return head
 
     def set_output_embeddings(self, new_embeddings: Any) -> None:
         self.lm_head = new_embeddings

@@ -26,6 +26,7 @@ RAGGED = (
     "camembert",
     "neobert",
     "llada_moe",
+    "llada2_moe",
     "besag",
 )
 
