@@ -388,6 +388,7 @@ def test_describe(bert):
         "width": size,
         "max_length": 40,
         "mask_token": "[MASK]",
+        "shift": False,
         "usable": True,
         "why_not": "",
     }

@@ -1,11 +1,13 @@
 """Published architectures compared with what their published code returns for the same weights and tokens."""
 
+import copy
 import json
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tests.family import published
+from tests.networks import vocabulary
 
 import besag
 from besag.conditionals.contract import Questions
@@ -167,3 +169,16 @@ def test_a_folder_that_lacks_a_weight_is_rejected_with_its_name(name, part, tmp_
     save_file(stored, tmp_path / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(besag.BesagError, match=part):
         besag.load(tmp_path, device="cpu")
+
+
+@pytest.mark.parametrize("name", ["llada_moe", "llada2_moe"], indirect=True)
+def test_a_tokenizer_without_a_mask_takes_the_one_of_the_published_model(name, tmp_path):
+    published.write(name, tmp_path)
+    bare = copy.deepcopy(vocabulary("bert").tokenizer)
+    bare.mask_token = None
+    bare.save_pretrained(tmp_path)
+    with pytest.raises(besag.BesagError, match="156895"):  # this small network has 96 tokens
+        besag.load(tmp_path, device="cpu")
+    config = json.loads((tmp_path / "config.json").read_text()) | {"mask_token_id": 7}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert besag.load(tmp_path, device="cpu").conditionals.vocabulary.mask_id == 7

@@ -27,6 +27,7 @@ LABELS = {
     "width": "predicts over",
     "max_length": "longest input",
     "mask_token": "mask token",
+    "shift": "shift",
 }
 
 
@@ -54,6 +55,8 @@ def models(name: Name = None, revision: o.Revision = None) -> int:
 
 
 def _said(fact: object) -> str:
+    if isinstance(fact, bool):
+        return "yes" if fact else "no"
     return "–" if fact is None else f"{fact:,}" if isinstance(fact, int) else shown(str(fact))
 
 

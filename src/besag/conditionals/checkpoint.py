@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from besag.conditionals import families
 from besag.conditionals.configuration import decoder_of, reason
+from besag.conditionals.published import BOTH_SIDES
 from besag.errors import BesagError, nearest, quoted
 from besag.models import BEFORE, EMBEDDED
 
@@ -119,6 +120,10 @@ def architecture(config: Any, built: str | None = None) -> Architecture:
         return Architecture(name, "masked decoder" if decoder_of(config) == "masked" else "causal decoder")
     if family in masked and (saved in masked.values() or saved not in causal.values()):
         return Architecture(name, "masked")
+    if family in causal and getattr(config, "is_causal", True) is False:
+        remedy = f": set model_type to 'a2d-{family}' and leave out architectures" if family in BOTH_SIDES else ""
+        why = f"its configuration says is_causal=false, and the family {quoted(family)} has no masked language model"
+        return Architecture(name, "neither", why + remedy)
     if family in causal:
         return Architecture(name, "causal")
     return Architecture(name, "neither", f"the family {quoted(family)} has no masked or causal language model")

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from besag.conditionals import families
+from besag.conditionals import families, published
 from besag.errors import BesagError, quoted
 
 MOST_BYTES = 2**26  # of one small file; a tokenizer.json may have more
@@ -82,6 +82,14 @@ def read_config(folder: Path, name: str) -> Any:
         said.pop("is_causal", None)  # follows from it, and would turn the encoder as well
     _refuse_no_tokenizer(said.get("tokenizer_class"), what)
     return _built(said, what, folder)
+
+
+def _refuse_undeclared(key: str, value: Any, what: str) -> None:
+    """Refuse what cannot be a shift, true or false, or the id of a mask token."""
+    right = isinstance(value, bool) if key == published.SHIFT_KEY else type(value) is int and value >= 0
+    if value is not None and not right:
+        needed = "true or false" if key == published.SHIFT_KEY else "the id of a token"
+        raise BesagError(f"{what} cannot be used: {key}={quoted(value)}, where {needed} must stand")
 
 
 def decoder_of(config: Any) -> str:
@@ -177,6 +185,11 @@ def _built(said: dict[str, Any], what: str, folder: Path) -> Any:
         family = said["model_type"] = "ministral"  # as transformers reads it
     for name in classes or ():
         family = said["model_type"] = families.OF_CLASS.get(name, family)
+    if isinstance(family, str):
+        said = published.translated(said, what)
+        family = said["model_type"]
+    for key in (published.SHIFT_KEY, published.MASK_KEY):
+        _refuse_undeclared(key, said.get(key), what)
     kind = families.configuration(family)
     if kind is None:
         raise BesagError(
@@ -197,7 +210,10 @@ def tokenizer_settings(folder: Path, name: str) -> dict[str, str | None]:
     """
     file, what = folder / "tokenizer_config.json", f"the tokenizer_config.json of {quoted(name)}"
     said = read_json(file, what) if file.exists() else {}
-    _refuse_no_tokenizer(said.get("tokenizer_class"), what)
+    written = said.get("tokenizer_class")
+    family = published.TOKENIZERS.get(written) if isinstance(written, str) else None
+    if family is None:
+        _refuse_no_tokenizer(written, what)
     for key in TOKENIZER_REFUSED:
         if said.get(key):
             raise BesagError(f"{what} cannot be used: {key}={quoted(said[key])}, where no such thing may stand")
@@ -206,7 +222,8 @@ def tokenizer_settings(folder: Path, name: str) -> dict[str, str | None]:
             raise BesagError(f"{what} cannot be used: {quoted(other)} is no file of that folder")
     named = {key: str(value) for key, value in said.items() if key.endswith("_file") and value}
     here = {key: folder / Path(value.replace("\\", "/")).name for key, value in named.items()}
-    return {key: str(path) if path.is_file() else None for key, path in here.items()}
+    files = {key: str(path) if path.is_file() else None for key, path in here.items()}
+    return files if family is None else files | {"tokenizer_type": family}
 
 
 def is_plain_name(name: object) -> bool:

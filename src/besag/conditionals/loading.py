@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from besag.conditionals import adapters, additions, families, reach, weights
+from besag.conditionals import adapters, additions, families, published, reach, weights
 from besag.conditionals import checkpoint as saved
 from besag.conditionals.causal import Causal
 from besag.conditionals.configuration import read_config, reason, tokenizer_settings
@@ -94,7 +94,7 @@ def load_conditionals(
         conditionals.folder = folder
         if eight_bits:
             assert not isinstance(conditionals, Decoder)
-            conditionals.round_to_eight_bits(weights.read_rows(files, name))
+            conditionals.round_to_eight_bits(published.renamed(weights.read_rows(files, name), config.model_type))
         reach.warn_of_no_reach(vocabulary, name)
         return conditionals
 
@@ -140,7 +140,7 @@ def describe(model: str | Path, revision: str | None = None) -> dict[str, Any]:
     `usable` is False exactly where `why_not` says why; what could not be found out is None.
     """
     facts: dict[str, Any] = dict.fromkeys(
-        ("architecture", "kind", "parameters", "vocabulary", "width", "max_length", "mask_token")
+        ("architecture", "kind", "parameters", "vocabulary", "width", "max_length", "mask_token", "shift")
     )
     try:
         with saved.quiet(), _refused(str(model)):
@@ -159,6 +159,7 @@ def _find_out(model: str | Path, revision: str | None, facts: dict[str, Any]) ->
     shapes = _shapes(folder, model, revision)
     facts["parameters"] = weights.size(shapes) or None
     kind = _kind(config, name)
+    facts["shift"] = published.shift_of(config) if kind == "masked" else None
     vocabulary = read_vocabulary(folder, name, config)
     facts["vocabulary"], facts["mask_token"] = vocabulary.size, vocabulary.mask_token
     if not shapes:
@@ -284,7 +285,22 @@ def read_vocabulary(source: Any, name: str, config: Any = None) -> Vocabulary:
         raise BesagError(
             f"the tokenizer of {quoted(name)} knows {size} special tokens and no others: its vocabulary is missing"
         )
+    _name_mask(tokenizer, config, name)
     return Vocabulary(tokenizer)
+
+
+def _name_mask(tokenizer: Any, config: Any, name: str) -> None:
+    """Give a tokenizer that names no mask token the one that the configuration declares."""
+    mask = published.mask_id_of(config)
+    if mask is None or tokenizer.mask_token is not None:
+        return
+    known = len(tokenizer), config.vocab_size
+    if mask >= min(known):
+        raise BesagError(
+            f"the mask token of {quoted(name)} has the id {mask}, but its tokenizer has {known[0]} tokens and its "
+            f"network {known[1]}: set mask_token_id in its config.json to the id of its mask token"
+        )
+    tokenizer.mask_token = tokenizer.convert_ids_to_tokens(mask)
 
 
 def refuse_without_room(stored: dict[str, torch.Tensor], dtype: torch.dtype, device: torch.device, name: str) -> None:
@@ -313,6 +329,7 @@ def read_network(
     mapping = getattr(mappings, f"MODEL_FOR_{MAPPINGS.get(kind, 'SEQ_TO_SEQ_CAUSAL_LM')}_MAPPING")
     family = mapping[type(config)]
     title = f"{quoted(name)} as {family.__name__}"
+    stored = published.renamed(stored, config.model_type)
     _refuse_inflated(family, config, weights.size(weights.shapes_of(stored)), title)
     try:
         network, info = family.from_pretrained(

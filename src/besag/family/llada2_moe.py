@@ -39,6 +39,7 @@ from besag.family.network import Turns
 @strict
 class LLaDA2MoeConfig(PreTrainedConfig):
     model_type: ClassVar[str] = "llada2_moe"
+    attribute_map: ClassVar[dict[str, str]] = {"besag_mask_token_id": "mask_token_id"}
     FIXED: ClassVar[dict[str, tuple[Any, ...]]] = {
         "rope_scaling": (None,), "norm_head": (False,), "use_sliding_window": (False,), "score_function": ("sigmoid",),
         "moe_router_enable_expert_bias": (True,), "norm_topk_prob": (True,),
@@ -76,6 +77,7 @@ class LLaDA2MoeConfig(PreTrainedConfig):
     initializer_range: float = 0.02
     tie_word_embeddings: bool = False
     pad_token_id: int | None = None
+    mask_token_id: int | None = 156_895  # for a tokenizer that names none
     besag_block_length: int | None = 32
 
     def __post_init__(self, **kwargs: Any) -> None:

@@ -75,7 +75,9 @@ def check_fixed(config: Any, fixed: dict[str, tuple[Any, ...]]) -> None:
 @strict
 class LLaDAMoEConfig(PreTrainedConfig):
     model_type: ClassVar[str] = "llada_moe"
-    attribute_map: ClassVar[dict[str, str]] = {"intermediate_size": "expert_intermediate_size"}
+    attribute_map: ClassVar[dict[str, str]] = {
+        "intermediate_size": "expert_intermediate_size", "besag_mask_token_id": "mask_token_id",
+    }  # fmt: skip
     FIXED: ClassVar[dict[str, tuple[Any, ...]]] = {
         "clip_qkv": (None,), "rope_scaling": (None,), "norm_topk_prob": (None, False),
         "moe_router_score_function": (None, "softmax"), "routed_scaling_factor": (1,),
@@ -108,6 +110,7 @@ class LLaDAMoEConfig(PreTrainedConfig):
     initializer_range: float = 0.02
     tie_word_embeddings: bool = False
     pad_token_id: int | None = None
+    mask_token_id: int | None = 156_895  # for a tokenizer that names none
 
     def validate_architecture(self) -> None:
         check_sizes(self, self.head_dim)

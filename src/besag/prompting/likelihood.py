@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from besag.arrays import Floats, Ints
-from besag.conditionals.transformer import Transformer
+from besag.conditionals.published import shift_of
+from besag.conditionals.transformer import Transformer, predicted_from
 from besag.errors import BesagError, quoted
 from besag.prompting.template import Asked
 
@@ -101,6 +102,7 @@ class Likelihood:
 
     def _laws(self, ids: Tensor, asked: Sequence[Asked]) -> Tensor:  # (B, V)
         gaps = torch.tensor([one.gap for one in asked], device=self.device)
+        gaps = predicted_from(gaps, shift_of(self.model.config))
         logits: Tensor = self.model(input_ids=ids).logits[torch.arange(len(asked), device=self.device), gaps]
         return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import torch
 from tests import networks as tiny_networks
+from tests import published
 from tests.training import a_run
-from transformers import AutoModelForCausalLM, LlamaConfig
+from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig
 
 import besag
 from besag.errors import BesagError
@@ -81,3 +82,35 @@ def test_a_family_of_its_own_is_its_own_twin() -> None:
 def test_a_family_without_a_twin_is_refused() -> None:
     with pytest.raises(BesagError, match=r"'some' is a left-to-right gpt2, and no family has its layers"):
         causal_start.twin(tiny_networks.configuration("gpt2"), "some")
+
+
+@pytest.mark.parametrize("family", ["qwen2", "qwen3"])
+def test_qwen_becomes_a_masked_model_of_its_own_layers(family: str, tmp_path: Path) -> None:
+    tokenizer = tiny_networks.end_of_text_tokenizer()
+    config = AutoConfig.for_model(
+        family, vocab_size=len(tokenizer), **SIZES, num_key_value_heads=1, max_position_embeddings=64
+    )
+    old = AutoModelForCausalLM.from_config(config).eval()
+    old.save_pretrained(tmp_path / "qwen")
+    tokenizer.save_pretrained(tmp_path / "qwen")
+    done = train(recipe(tmp_path / "out", tmp_path / "qwen", schedule={"steps": 2}), quiet=True)
+    lm = besag.load(done.folder / "model", device="cpu")
+    assert lm.model.config.model_type == f"a2d-{family}"
+    assert lm.score("The dog sees.").total < 0
+    made = build(recipe(tmp_path / "again", tmp_path / "qwen"), device=torch.device("cpu"))
+    ids = torch.arange(6)
+    layout = Layout.of_lengths(torch.tensor([6]))
+    made.encoder.eval()
+    with torch.no_grad():
+        predictions = made.encoder.logits(made.encoder.states(ids, layout, causal=True))[:, : len(tokenizer)]
+        torch.testing.assert_close(predictions, old(ids[None]).logits[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["llada", "a2d-qwen3"])
+def test_a_published_masked_model_is_trained_on(name: str, tmp_path: Path) -> None:
+    start = published.write(tmp_path / name, name)
+    changes = {"schedule": {"steps": 2}, "data": {"max_length": 24}}
+    done = train(recipe(tmp_path / "out", start, **changes), quiet=True)
+    lm = besag.load(done.folder / "model", device="cpu")
+    assert lm.vocabulary.mask_token == published.MASK
+    assert lm.score("The cats sleep on the mat .").total < 0

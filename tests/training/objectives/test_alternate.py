@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.training import a_run
 from tests.training.objectives import examples
 
+import besag
 from besag.errors import BesagError
 from besag.training.objectives.alternate import Alternate
 from besag.training.objectives.mlm import MLM
+from besag.training.run import train
 
 
 def turns(objective: Alternate, steps: int = 20) -> str:
@@ -109,7 +114,7 @@ def test_a_shifted_masked_step_asks_the_place_before_the_hidden_one(family: str)
     by_hand = -float((log_probs[batch.asked - 1, batch.ids[batch.asked]] * batch.weight).sum())
     assert float(objective(batch).total.detach()) == pytest.approx(by_hand, rel=1e-4)
     assert abs(by_hand - float(MLM(network)(batch).total.detach())) > 0.1
-    assert (objective.purpose, Alternate(network).purpose) == ("encode", "score")
+    assert (objective.purpose, network.model.config.besag_shift) == ("score", True)
 
 
 @pytest.mark.parametrize("options", [{"causal": 1.0}, {"causal": 1.0, "pattern": "phases"}, {"lead": 1.0}])
@@ -157,3 +162,39 @@ def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
     [(option, value)] = wrong.items()
     with pytest.raises(BesagError, match=f"{option}={value!r}"):
         Alternate(examples.encoder(), **wrong)
+
+
+def test_a_shifted_run_leaves_a_model_that_is_queried_with_the_shift(tmp_path: Path) -> None:
+    shifted = {"name": "alternate", "options": {"causal": 0.0, "shift": True}}
+    recipe = a_run.small(tmp_path / "out", {"objective": shifted, "evaluation": {"sentences": 10}})
+    done = train(recipe, quiet=True)
+    folder = done.folder / "model"
+    assert json.loads((folder / "config.json").read_text())["besag_shift"] is True
+    assert "shift its logits" in (folder / "README.md").read_text()
+    lm = besag.load(folder, device="cpu")
+    ids = torch.tensor(lm.vocabulary.tokenizer("The dog sees.")["input_ids"])
+    wanted = []
+    for place in range(1, len(ids) - 1):
+        hidden = ids.clone()
+        hidden[place] = lm.vocabulary.mask_id
+        with torch.no_grad():
+            law = lm.model(input_ids=hidden[None]).logits[0, place - 1].double().log_softmax(-1)
+        wanted.append(float(law[ids[place]]))
+    torch.testing.assert_close(torch.tensor(lm.score("The dog sees.").log_probs), torch.tensor(wanted).double())
+    start = {"model": {"start": str(folder), "config": {}}, "tokenizer": {"path": str(folder)}}
+    with pytest.raises(BesagError, match=r"objective\.name = 'mlm'"):
+        train(a_run.small(tmp_path / "plain", start), quiet=True)
+    again = train(
+        a_run.small(tmp_path / "again", {**start, "objective": shifted, "schedule": {"steps": 1}}), quiet=True
+    )
+    assert besag.load(again.folder / "model", device="cpu").conditionals.shift
+
+
+def test_an_adapter_apart_cannot_declare_a_shift(tmp_path: Path) -> None:
+    changes = {
+        "objective": {"name": "alternate", "options": {"shift": True}},
+        "model": {"start": "small-en", "config": {}},
+        "adapt": {"method": "lora", "keep": "apart"},
+    }
+    with pytest.raises(BesagError, match=r"shift = true.*'merged'"):
+        train(a_run.small(tmp_path / "out", changes), quiet=True)

@@ -4,7 +4,8 @@ al. 2025).
 Every weight is kept and none is added, but for a mask and a padding token that the tokenizer lacks; only the causal
 mask is lifted, so each place sees both sides from the first step on. What was the answer about the *next* place is then
 trained to be the one about its own. The result is an ordinary network of the family that has the same layers without a
-causal mask: Llama's is EuroBERT; BERT, RoBERTa and others are their own. Knows which; `networks.py` reads the weights.
+causal mask: Llama's is EuroBERT, Qwen2's and Qwen3's are `a2d-qwen2` and `a2d-qwen3`; BERT, RoBERTa and others are
+their own. `conditionals/published.py` knows which; `networks.py` reads the weights.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import Any
 from besag.conditionals import families
 from besag.conditionals.checkpoint import architecture, find_folder
 from besag.conditionals.configuration import read_config
+from besag.conditionals.published import BOTH_SIDES
 from besag.errors import BesagError, quoted
 from besag.vocabulary import Vocabulary
 
-TWINS = {"llama": "eurobert"}  # the same layers, weight by weight, with attention to both sides
 PAD, MASK = "<pad>", "<mask>"
 
 
@@ -29,11 +30,12 @@ def is_causal(source: str, name: str) -> bool:
 def twin(config: Any, name: str) -> Any:
     """The configuration of the same network without its causal mask."""
     family, masked = config.model_type, families.masked()
-    other = family if family in masked else TWINS.get(family)
+    other = family if family in masked else BOTH_SIDES.get(family)
     if other is None:
         raise BesagError(
             f"model.start = {quoted(name)} is a left-to-right {family}, and no family has its layers with attention to "
-            f"both sides: {', '.join(sorted(TWINS))} and families with a *ForMaskedLM of their own (bert, roberta …) do"
+            f"both sides. {', '.join(sorted(BOTH_SIDES))} and families with a *ForMaskedLM of their own (bert, "
+            "roberta …) have one"
         )
     kind = families.configuration(other)
     own = set(kind().to_dict()) - {"model_type", "architectures", "transformers_version"}

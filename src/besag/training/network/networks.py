@@ -22,6 +22,7 @@ from besag.conditionals import checkpoint as saved
 from besag.conditionals import families, loading, weights
 from besag.conditionals.configuration import BLOCK_KEY, block_length_of, read_config
 from besag.conditionals.network import places
+from besag.conditionals.published import shift_of
 from besag.errors import BesagError, nearest, quoted
 from besag.training.network import causal_start, decoders, subtokens, vocabularies
 from besag.training.network.batch import Layout
@@ -132,6 +133,7 @@ def _started(recipe: Recipe) -> Any:
     if kind.kind not in (("masked",) if plain else ("masked decoder", "causal decoder")):
         what = "masked language model" if plain else f"encoder-decoder, and model.decoder = {recipe.model.decoder!r}"
         raise BesagError(f"model.start = {name!r} ({kind.name}) is no {what}")
+    _refuse_other_shift(recipe, shift_of(config), name)
     if block_length_of(config) is not None:
         delattr(config, BLOCK_KEY)  # how it will be asked is said by what it is trained with now
     stored = weights.read_weights(weights.weight_files(folder, name, allow_pickle=False), name)
@@ -140,6 +142,23 @@ def _started(recipe: Recipe) -> Any:
     for key, value in recipe.model.config.items():
         setattr(config, key, value)
     return loading.read_network(stored, config, kind.kind, name, torch.float32, whole=not recipe.model.config)
+
+
+def _refuse_other_shift(recipe: Recipe, shift: bool, name: str) -> None:
+    """Refuse to train a network for another shift than the one that it is queried with afterwards."""
+    trained = recipe.objective.options.get("shift") is True
+    if shift and not trained:
+        raise BesagError(
+            f"model.start = {quoted(name)} predicts position i from the output at i − 1, and objective.name = "
+            f"{recipe.objective.name!r} trains it to predict from the output at i: use 'alternate' with shift = true "
+            "(and causal = 0 for masked steps alone), or retrain it without the shift: besag_shift = false in its "
+            "config.json"
+        )
+    if trained and not shift and is_apart(recipe.adapt):
+        raise BesagError(
+            f"objective.options.shift = true with an adapter kept apart: model.start = {quoted(name)} is not shifted, "
+            "and its configuration is not saved with the adapter. Use 'lora' with adapt.keep = 'merged'"
+        )
 
 
 def _new(recipe: Recipe, vocabulary: Vocabulary) -> Any:

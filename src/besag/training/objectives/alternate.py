@@ -10,8 +10,8 @@ With `lead`, every step of that first share of the run is causal, whatever the p
 
 In a causal step the head at place i − 1 answers about place i, in a masked step that at i itself. `shift` lets it
 answer about i from i − 1 in both (masked next-token prediction, GPT-BERT): the steps then differ in who sees whom and
-in what is hidden, and the head learns one thing. It then answers at i about i + 1, and scores ask it about i: `purpose`
-is "encode".
+in what is hidden, and the head learns one thing. The configuration declares it (`besag_shift`), so a saved network is
+queried as it was trained: the output at position i − 1 is its prediction for i. Position 0 is never a target.
 
 In a causal step every free token is a target but one that begins its sequence; special tokens are never targets, and
 what the law hid is not used. The number of targets is then not Σ batch.weight, by which the run divides, so the total
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from besag.conditionals.published import SHIFT_KEY
 from besag.errors import BesagError
 from besag.training.network.batch import Batch
 from besag.training.network.encoder import Encoder
@@ -61,11 +62,13 @@ class Alternate(Objective):
             )
         self.pattern, self.causal, self.period, self.steps = pattern, causal, period, steps
         self.lead, self.shift = lead, shift
+        if shift:
+            setattr(encoder.model.config, SHIFT_KEY, True)
 
     @property
     def purpose(self) -> str:
         """What the network can be used for: without a masked step it never learns to predict at a mask."""
-        return "encode" if self.shift or self.causal == 1 or self.lead == 1 else "score"
+        return "encode" if self.causal == 1 or self.lead == 1 else "score"
 
     def is_causal(self, step: int, progress: float) -> bool:
         if progress < self.lead:

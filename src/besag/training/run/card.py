@@ -74,6 +74,7 @@ class Facts:
     seconds: float | None = None
     sittings: Sequence[str] = ()  # each in words; told where there were several
     purpose: str = "score"  # or "blocks", "encode": what the objective says of the network that it leaves
+    shift: bool = False  # whether the output at position i − 1 predicts position i
     masks: bool = True  # did the objective learn from the law's masks? If not, it hid tokens in its own way
     tilted: bool = False  # does the law of masks look at the tokens that it hides?
     tilt_file: str | None = None  # name of the file that holds log π
@@ -131,6 +132,13 @@ def _what(recipe: Recipe, facts: Facts) -> str:
             f"those of `{base}` and of no other model. `besag score TEXTS --model BASE --adapter FOLDER` scores with "
             "both."
         )
+    if facts.purpose == "score" and facts.shift:
+        return (
+            "A masked language model, trained with besag (`pip install besag`). The output at position i − 1 predicts "
+            "position i (`besag_shift` in config.json), and besag reads it so. Other readers of transformers' folders "
+            "must shift its logits by one position.\n\n"
+            '`besag score "It rained." --model FOLDER` scores a sentence with it.'
+        )
     if facts.purpose == "score":
         return (
             f"A masked language model, trained with besag (`pip install besag`). {readers}; "
@@ -159,7 +167,7 @@ def _head(recipe: Recipe, facts: Facts) -> str:
         lines.append(f"license: {json.dumps(recipe.card.license)}")
     if recipe.card.language:
         lines += ["language:", *(f"- {json.dumps(code)}" for code in recipe.card.language)]
-    library = "besag" if is_apart(recipe.adapt) or facts.purpose == "blocks" else "transformers"
+    library = "besag" if is_apart(recipe.adapt) or facts.purpose == "blocks" or facts.shift else "transformers"
     lines += [f"library_name: {library}", f"pipeline_tag: {PIPELINES[facts.purpose]}"]
     lines += ["tags:", *(["- masked-lm"] if facts.purpose == "score" else []), "- besag"]
     start = recipe.model.start

@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 
 from besag.conditionals import adapters, tilt
 from besag.conditionals import checkpoint as saved
+from besag.conditionals.published import shift_of
 from besag.errors import BesagError, quoted
 from besag.files.folders import whole_folder
 from besag.masks.rates import LEAST
@@ -97,6 +98,7 @@ def _write(
         seconds=progress.seconds,
         sittings=[str(sitting) for sitting in sittings],
         purpose=objective.purpose,
+        shift=shift_of(model.config),
         masks=objective.masks,
         tilted=log_pi is not None,
         tilt_file=None if log_pi is None else tilt.FILE,
