@@ -35,7 +35,13 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "family/test_published.py",
         "each published architecture is compared with the logits of its published code, one row each",
-        ("family/llada2_moe.py", "family/llada_moe.py", "family/ltg_bert.py", "family/neobert.py"),
+        (
+            "family/gpt_bert.py",
+            "family/llada2_moe.py",
+            "family/llada_moe.py",
+            "family/ltg_bert.py",
+            "family/neobert.py",
+        ),
     ),
     (
         "scores/test_conformance.py",

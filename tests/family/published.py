@@ -76,6 +76,31 @@ def ltg_bert(config: dict[str, Any]) -> Shapes:
     }
 
 
+def gpt_bert(config: dict[str, Any]) -> Shapes:
+    width, inner, places = config["hidden_size"], config["intermediate_size"], config["max_position_embeddings"]
+    shapes: Shapes = {
+        "embedding.word_embedding.weight": (config["vocab_size"], width),
+        "embedding.relative_embedding": (2 * config["position_bucket_size"] - 1, width),
+        "embedding.relative_layer_norm.weight": (width,),
+        "embedding.relative_layer_norm.bias": (width,),
+    }
+    for index in range(config["num_hidden_layers"]):
+        layer = f"transformer.attention_layers.{index}"
+        for name, rows in (("in_proj_qk", 2 * width), ("in_proj_vg", 2 * width), ("out_proj", width)):
+            shapes |= {f"{layer}.{name}.weight": (rows, width), f"{layer}.{name}.bias": (rows,)}
+        shapes[f"{layer}.{POSITIONS}"] = (places, places)
+        layer = f"transformer.mlp_layers.{index}"
+        shapes |= {f"{layer}.mlp.1.weight": (2 * inner, width), f"{layer}.mlp.4.weight": (width, inner)}
+    for index in range(2 * config["num_hidden_layers"]):
+        shapes[f"transformer.dwa_modules.alphas.{index}"] = (index + 2,)
+    return shapes | {
+        "classifier.nonlinearity.1.weight": (width, width),
+        "classifier.nonlinearity.1.bias": (width,),
+        "classifier.nonlinearity.5.weight": (config["vocab_size"], width),
+        "classifier.nonlinearity.5.bias": (config["vocab_size"],),
+    }
+
+
 def llada_moe(config: dict[str, Any]) -> Shapes:
     width, size = config["hidden_size"], config["hidden_size"] // config["num_attention_heads"]
     keys = size * config["num_key_value_heads"]
@@ -129,6 +154,20 @@ def gated(name: str, width: int, inner: int) -> Shapes:
 
 
 MODELS = {
+    "gpt_bert": Published(
+        {
+            "architectures": ["LtgbertForMaskedLM"], "attention_probs_dropout_prob": 0.1,
+            "auto_map": {
+                "AutoConfig": "configuration_ltgbert.LtgbertConfig",
+                "AutoModelForMaskedLM": "modeling_ltgbert.LtgbertForMaskedLM",
+            },
+            "hidden_dropout_prob": 0.1, "hidden_size": 64, "intermediate_size": 48, "layer_norm_eps": 1e-05,
+            "max_position_embeddings": 40, "num_attention_heads": 4, "num_hidden_layers": 3,
+            "position_bucket_size": 8, "temperature": 2.65, "torch_dtype": "float32",
+            "transformers_version": "4.44.0", "vocab_size": WORDS,
+        },
+        gpt_bert,
+    ),
     "llada2_moe": Published(
         {
             "architectures": ["LLaDA2MoeModelLM"], "attention_dropout": 0.0,

@@ -10,6 +10,7 @@ from tests.family import published
 from tests.networks import vocabulary
 
 import besag
+from besag.conditionals import families
 from besag.conditionals.contract import Questions
 from besag.conditionals.loading import describe
 
@@ -52,7 +53,7 @@ def test_a_saved_model_is_in_the_published_format_again(name, lm, folder, tmp_pa
     assert set(saved) - left_out == set(stored) - left_out
     assert all(torch.equal(part, stored[key]) for key, part in saved.items())
     config = json.loads((tmp_path / "config.json").read_text())
-    assert config["architectures"] == published.MODELS[name].config["architectures"]
+    assert (config["model_type"], config["architectures"]) == (name, [families.OWN[name]])
     again = besag.load(tmp_path, device="cpu", dtype="float32")
     ids, _ = published.batch()
     with torch.no_grad():
@@ -98,14 +99,25 @@ def test_a_model_of_blocks_predicts_as_the_published_code_with_its_mask(name, fo
     (tmp_path / "config.json").write_text(json.dumps(config))
     who = besag.load(tmp_path, device="cpu", dtype="float32").conditionals
     ids, _ = published.batch()
-    row, place = (part.flatten() for part in torch.meshgrid(torch.arange(1), torch.arange(20), indexing="ij"))
+    place = torch.arange(20)
     with torch.no_grad():
-        found = who.head(who.rows(Questions(ids[:1], row, place)))
+        found = who.head(who.rows(Questions(ids[:1], torch.zeros_like(place), place)))
         masked = who.model(ids[:1], attention_mask=published.blocks(8)[None, None]).logits[0]
     expected = published.logits(f"{name}_blocks")[0]
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
     torch.testing.assert_close(masked, expected, atol=1e-5, rtol=0)
     assert (expected - published.logits(name)[0])[:8].abs().max() > 0.1
+
+
+@pytest.mark.parametrize("name", ["gpt_bert"], indirect=True)
+def test_a_shifted_model_predicts_a_token_from_the_output_before_it(name, folder):
+    who = besag.load(folder, device="cpu", dtype="float32").conditionals
+    ids, _ = published.batch()
+    place = torch.arange(20)
+    with torch.no_grad():
+        found = who.head(who.rows(Questions(ids[:1], torch.zeros_like(place), place)))
+    expected = published.logits(name)[0, (place - 1).clamp(min=0)]
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize(

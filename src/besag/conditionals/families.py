@@ -13,6 +13,7 @@ from typing import Any
 # model_type, and the class that predicts at masks
 OWN = {
     "a2d-qwen2": "A2DQwen2LMHeadModel", "a2d-qwen3": "A2DQwen3LMHeadModel", "besag": "BesagForMaskedLM",
+    "gpt_bert": "GptBertForMaskedLM",
     "llada2_moe": "LLaDA2MoeModelLM", "llada_moe": "LLaDAMoEModelLM", "ltg_bert": "LtgBertForMaskedLM",
     "neobert": "NeoBERTLMHead",
 }  # fmt: skip
@@ -20,6 +21,7 @@ MODULES = dict.fromkeys(OWN, "besag.family") | dict.fromkeys(("a2d-qwen2", "a2d-
 
 # Published classes whose config.json gives another architecture's model_type, and what to read it as.
 OF_CLASS = {
+    "LtgbertForMaskedLM": "gpt_bert",
     "LtgBertForMaskedLM": "ltg_bert", "LLaDAMoEModelLM": "llada_moe", "LLaDAMoEModel": "llada_moe",
 }  # fmt: skip
 

@@ -256,7 +256,7 @@ class ExpertsPreTrainedModel(PreTrainedModel):
 
     @classmethod
     def _can_set_attn_implementation(cls) -> bool:
-        """Return True: transformers looks for a function's name in the file, which in `llada2_moe` is `attend`."""
+        """Return True: transformers looks for the call in a class's file, and `llada2_moe` calls `attend` here."""
         return True
 
     @torch.no_grad()

@@ -272,10 +272,12 @@ class LtgBertPreTrainedModel(PreTrainedModel):
 class LtgBertModel(LtgBertPreTrainedModel):
     """The encoder: x after the last layer, (N, L, H)."""
 
+    layers: ClassVar[Any] = Layers
+
     def __init__(self, config: LtgBertConfig) -> None:
         super().__init__(config)
         self.embedding = Embeddings(config)
-        self.transformer = Layers(config)
+        self.transformer = self.layers(config)
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
@@ -309,9 +311,11 @@ class LtgBertForMaskedLM(LtgBertPreTrainedModel):
         "classifier.nonlinearity.5.weight": "model.embedding.word_embedding.weight"
     }
 
+    body: ClassVar[Any] = LtgBertModel
+
     def __init__(self, config: LtgBertConfig) -> None:
         super().__init__(config)
-        self.model = LtgBertModel(config)
+        self.model = self.body(config)
         self.classifier = Head(config)
         self.post_init()
 
@@ -337,9 +341,10 @@ class LtgBertForMaskedLM(LtgBertPreTrainedModel):
         return MaskedLMOutput(loss=loss, logits=logits, hidden_states=read.hidden_states, attentions=read.attentions)
 
 
-# The published files have the encoder's weights at the top. They are read under both names, and written as published.
-register_checkpoint_conversion_mapping(
-    "LtgBertForMaskedLM",
-    [WeightRenaming(f"^{part}.", f"^model.{part}.") for part in ("embedding", "transformer")],
-    overwrite=True,
-)
+def register_names(name: str) -> None:
+    """Register the published names of a class: the encoder's weights lie at the top, without `model.` before them."""
+    renamings: list[Any] = [WeightRenaming(f"^{part}.", f"^model.{part}.") for part in ("embedding", "transformer")]
+    register_checkpoint_conversion_mapping(name, renamings, overwrite=True)
+
+
+register_names("LtgBertForMaskedLM")
