@@ -32,8 +32,6 @@ LAYERS: Mapping[str, str] = {  # of a family: what its layers are called in the 
     "modernbert": "layers.#",
     "besag": "layers.#",
     "neobert": "transformer_encoder.#",
-    "ltg_bert": "transformer.layers.#",
-    **dict.fromkeys(("llada_moe", "llada2_moe"), "layers.#"),
     **dict.fromkeys(LIKE_BERT, "encoder.layer.#"),
     "distilbert": "transformer.layer.#",
     "albert": "encoder.albert_layer_groups.#.albert_layers.#",  # run again and again, and what stands after them, too
