@@ -31,10 +31,10 @@ NAME = "adapter"  # of what is added, in its layer
 LAYERS: Mapping[str, str] = {  # of a family: what its layers are called in the body, # a number
     "modernbert": "layers.#",
     "besag": "layers.#",
-    "neobert": "transformer_encoder.#",
     **dict.fromkeys(LIKE_BERT, "encoder.layer.#"),
     "distilbert": "transformer.layer.#",
     "albert": "encoder.albert_layer_groups.#.albert_layers.#",  # run again and again, and what stands after them, too
+    "neobert": "transformer_encoder.#",
 }
 
 

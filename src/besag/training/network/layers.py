@@ -79,10 +79,10 @@ def _depth(body: Any) -> int:
 FAMILIES: Mapping[str, Callable[[Any], Parts]] = {
     "modernbert": _modernbert,
     "besag": _besag,
-    "neobert": _neobert,
     **dict.fromkeys(LIKE_BERT, _bert),
     "distilbert": _distilbert,
     "albert": _albert,
+    "neobert": _neobert,
 }
 
 
