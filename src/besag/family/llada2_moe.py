@@ -9,8 +9,8 @@ head rotated (`partial_rotary_factor`); and with another choice of experts. In f
     x ← y + γ Σ_{e chosen} s_e f_e(z') / Σ_{e chosen} s_e + f_shared(z')          γ: `routed_scaling_factor`
 
 The first `first_k_dense_replace` layers have one dense f. The model was trained block after block, aligned to the first
-token: a token attends to its own block and those before. besag queries it in the same way (`besag_block_length`, 32 where
-a file does not give it); the module by itself attends to both sides, or by the mask that it is given.
+token: a token attends to its own block and those before. besag queries it in the same way (`besag_block_length`, 32
+where a file does not give it); the module by itself attends to both sides, or by the mask that it is given.
 """
 
 from typing import Any, ClassVar
