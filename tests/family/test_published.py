@@ -75,6 +75,16 @@ def test_attention_and_hidden_states_are_returned(lm):
     assert len(found.hidden_states) == depth + 1
 
 
+def test_every_weight_of_a_new_model_is_initialised(lm, monkeypatch):
+    empty = torch.empty
+    monkeypatch.setattr(torch, "empty", lambda *size, **how: empty(*size, **how).fill_(torch.nan))
+    new = type(lm.model)(type(lm.model.config).from_dict(lm.model.config.to_dict()))
+    assert [key for key, part in new.named_parameters() if not part.isfinite().all()] == []
+    ids, _ = published.batch()
+    with torch.no_grad():
+        assert new.eval()(ids).logits.isfinite().all()
+
+
 def test_a_folder_is_described_without_loading(name, folder):
     said = describe(folder)
     assert said["usable"], said["why_not"]

@@ -109,10 +109,10 @@ class GptBertPreTrainedModel(ltg_bert.LtgBertPreTrainedModel):
     @torch.no_grad()
     def _init_weights(self, module: Any) -> None:
         """Initialise sums with their last state alone, and other parts as LTG-BERT's."""
-        if not isinstance(module, Sums):
+        if not isinstance(module, nn.ParameterList):  # transformers passes over modules without weights of their own
             super()._init_weights(module)
             return
-        for weight in module.alphas:
+        for weight in module:
             last = torch.zeros_like(weight)
             last[-1] = 1.0
             init.copy_(weight, last)
