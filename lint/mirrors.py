@@ -33,6 +33,17 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("bulk/test_job.py", "a job is begun, worked on and told of together", ("bulk/journal.py", "bulk/running.py")),
     # ---- one contract, one test
     (
+        "family/test_published.py",
+        "each published architecture is compared with the logits of its published code, one row each",
+        (
+            "family/gpt_bert.py",
+            "family/llada2_moe.py",
+            "family/llada_moe.py",
+            "family/ltg_bert.py",
+            "family/neobert.py",
+        ),
+    ),
+    (
         "scores/test_conformance.py",
         "every method is held to its definition as plain loops, one row each",
         (

@@ -27,7 +27,7 @@ from besag.vocabulary import Vocabulary
 
 MASKED_FAMILIES = (
     "bert", "roberta", "xlm-roberta", "xlm-roberta-xl", "distilbert", "albert", "electra", "mpnet", "deberta-v2",
-    "modernbert", "esm", "camembert", "besag",
+    "modernbert", "esm", "camembert", "besag", "neobert", "ltg_bert", "gpt_bert", "llada_moe", "llada2_moe",
 )  # fmt: skip
 BYTES, SENTENCE_PIECES, RESIDUES = "bytelevel-trimmed", "unigram", "character-slow"
 TOKENIZERS = {  # the families not named here have BERT's word pieces
@@ -47,6 +47,14 @@ SHAPES: dict[str, dict[str, Any]] = {  # what a family calls otherwise, or needs
     "esm": {"position_embedding_type": "rotary", "token_dropout": True, "emb_layer_norm_before": False},
     "longformer": {"attention_window": [4, 4]},
     "besag": {"mix_every": 1},
+    "llada2_moe": {
+        "num_experts": 6, "num_experts_per_tok": 2, "n_group": 3, "topk_group": 2, "moe_intermediate_size": 24,
+        "head_dim": 16, "num_key_value_heads": 1, "first_k_dense_replace": 1, "besag_block_length": None,
+    },
+    "llada_moe": {"num_experts": 4, "num_experts_per_tok": 2},
+    "gpt_bert": {"position_bucket_size": 6, "besag_shift": False},
+    "ltg_bert": {"position_bucket_size": 6},
+    "neobert": {"embedding_init_range": 0.8, "decoder_init_range": 0.8},
     "deberta-v2": {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "type_vocab_size": 0},
     "funnel": {"block_sizes": [1, 1], "d_model": 32, "n_head": 2, "d_head": 16, "d_inner": 48, "initializer_std": 0.5,
                "num_decoder_layers": 1, "num_hidden_layers": ..., "hidden_size": ..., "num_attention_heads": ...},
@@ -104,7 +112,7 @@ def tiny(family: str, vocab_size: int | None = None, seed: int = 0, **changes: A
 def awake(network: Any) -> Any:
     """The same network, with random gates and layer weights: new ones change nothing."""
     for name, weight in network.named_parameters():
-        if ".gate." in name or ".mixes." in name:
+        if ".gate." in name or ".mixes." in name or ".alphas." in name:
             weight.normal_(std=0.5)
     return network
 

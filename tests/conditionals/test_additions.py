@@ -30,7 +30,9 @@ def test_the_layers_of_every_family_that_is_run_layer_by_layer_are_known():
     assert set(additions.LAYERS) == set(FAMILIES)
 
 
-@pytest.mark.parametrize("family", ["bert", "xlm-roberta-xl", "electra", "distilbert", "albert", "modernbert", "besag"])
+@pytest.mark.parametrize(
+    "family", ["bert", "xlm-roberta-xl", "electra", "distilbert", "albert", "modernbert", "besag", "neobert"]
+)
 def test_a_new_bottleneck_changes_no_bit_and_a_trained_one_is_the_formula(family):
     model = networks.tiny(family).eval()
     before = said(model, output_hidden_states=True)

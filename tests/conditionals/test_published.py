@@ -157,7 +157,7 @@ def test_the_shift_can_be_declared_otherwise(tmp_path: Path) -> None:
     [
         ("llada", {"include_qkv_bias": True}, "include_qkv_bias=True"),
         ("llada", {"block_type": ...}, "block_type='sequential'"),
-        ("llada", {"architectures": ["LLaDAMoEModelLM"]}, "'LLaDAMoEModelLM'"),
+        ("llada", {"architectures": ["LLaDAVisionModelLM"]}, "'LLaDAVisionModelLM'"),
         ("llada", {"d_model": ...}, "d_model"),
         ("llada", {"mask_token_id": ...}, "126336"),
         ("llada", {"mask_token_id": 46}, "46"),

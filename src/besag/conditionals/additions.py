@@ -34,6 +34,7 @@ LAYERS: Mapping[str, str] = {  # of a family: what its layers are called in the 
     **dict.fromkeys(LIKE_BERT, "encoder.layer.#"),
     "distilbert": "transformer.layer.#",
     "albert": "encoder.albert_layer_groups.#.albert_layers.#",  # run again and again, and what stands after them, too
+    "neobert": "transformer_encoder.#",
 }
 
 

@@ -180,6 +180,8 @@ def _built(said: dict[str, Any], what: str, folder: Path) -> Any:
         raise BesagError(f"{what} cannot be used: architectures={quoted(classes)}, not a list of names")
     if family == "mistral" and "layer_types" in said:
         family = said["model_type"] = "ministral"  # as transformers reads it
+    for name in classes or ():
+        family = said["model_type"] = families.OF_CLASS.get(name, family)
     if isinstance(family, str):
         said = published.translated(said, what)
         family = said["model_type"]
@@ -197,7 +199,8 @@ def _built(said: dict[str, Any], what: str, folder: Path) -> Any:
     try:
         return kind.from_dict(said, name_or_path=str(folder))
     except Exception as problem:  # each family trips over wrong settings in its own way
-        raise BesagError(f"{what} cannot be used: {reason(problem)}") from problem
+        why = reason(problem.__cause__ or problem)  # a check of the class is wrapped, and its words are those inside
+        raise BesagError(f"{what} cannot be used: {why}") from problem
 
 
 def tokenizer_settings(folder: Path, name: str) -> dict[str, str | None]:

@@ -11,8 +11,19 @@ from importlib import import_module
 from typing import Any
 
 # model_type, and the class that predicts at masks
-OWN = {"besag": "BesagForMaskedLM", "a2d-qwen2": "A2DQwen2LMHeadModel", "a2d-qwen3": "A2DQwen3LMHeadModel"}
-MODULES = dict.fromkeys(OWN, "besag.family.both_sides") | {"besag": "besag.family"}  # that register them
+OWN = {
+    "a2d-qwen2": "A2DQwen2LMHeadModel", "a2d-qwen3": "A2DQwen3LMHeadModel", "besag": "BesagForMaskedLM",
+    "gpt_bert": "GptBertForMaskedLM",
+    "llada2_moe": "LLaDA2MoeModelLM", "llada_moe": "LLaDAMoEModelLM", "ltg_bert": "LtgBertForMaskedLM",
+    "neobert": "NeoBERTLMHead",
+}  # fmt: skip
+MODULES = dict.fromkeys(OWN, "besag.family") | dict.fromkeys(("a2d-qwen2", "a2d-qwen3"), "besag.family.both_sides")
+
+# Published classes whose config.json gives another architecture's model_type, and what to read it as.
+OF_CLASS = {
+    "LtgbertForMaskedLM": "gpt_bert",
+    "LtgBertForMaskedLM": "ltg_bert", "LLaDAMoEModelLM": "llada_moe", "LLaDAMoEModel": "llada_moe",
+}  # fmt: skip
 
 # put together like BERT: the same modules under the same names
 LIKE_BERT = ("bert", "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "electra", "data2vec-text")

@@ -1,11 +1,11 @@
-"""besag's own family of networks: a masked encoder with gated heads, learned layer weights and normed queries and keys.
+"""Architectures that transformers lacks: besag's own, and published ones that are otherwise run by code from the Hub.
 
-To import this room makes the family known to transformers, so that a saved folder is loaded as any other:
+Importing this package registers them with transformers, so that a saved folder is loaded as any other:
 
     import besag.family
     model = AutoModelForMaskedLM.from_pretrained("run/model")
 
-Knows torch and transformers. Refuses to know besag: how it is trained, asked or found is the business of rooms above.
+Depends on torch and transformers only.
 """
 
 from __future__ import annotations
@@ -13,10 +13,27 @@ from __future__ import annotations
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
 from besag.family.configuration import BesagConfig
+from besag.family.gpt_bert import GptBertConfig, GptBertForMaskedLM, GptBertModel
+from besag.family.llada2_moe import LLaDA2MoeConfig, LLaDA2MoeModel, LLaDA2MoeModelLM
+from besag.family.llada_moe import LLaDAMoEConfig, LLaDAMoEModel, LLaDAMoEModelLM
+from besag.family.ltg_bert import LtgBertConfig, LtgBertForMaskedLM, LtgBertModel
+from besag.family.neobert import NeoBERT, NeoBERTConfig, NeoBERTLMHead
 from besag.family.network import BesagForMaskedLM, BesagModel
 
-__all__ = ["BesagConfig", "BesagForMaskedLM", "BesagModel"]
+__all__ = [
+    "BesagConfig", "BesagForMaskedLM", "BesagModel", "GptBertConfig", "GptBertForMaskedLM", "GptBertModel",
+    "LLaDA2MoeConfig", "LLaDA2MoeModel", "LLaDA2MoeModelLM", "LLaDAMoEConfig", "LLaDAMoEModel", "LLaDAMoEModelLM",
+    "LtgBertConfig", "LtgBertForMaskedLM", "LtgBertModel", "NeoBERT", "NeoBERTConfig", "NeoBERTLMHead",
+]  # fmt: skip
 
-AutoConfig.register(BesagConfig.model_type, BesagConfig)
-AutoModel.register(BesagConfig, BesagModel)
-AutoModelForMaskedLM.register(BesagConfig, BesagForMaskedLM)
+for config, body, masked in (
+    (BesagConfig, BesagModel, BesagForMaskedLM),
+    (GptBertConfig, GptBertModel, GptBertForMaskedLM),
+    (LLaDA2MoeConfig, LLaDA2MoeModel, LLaDA2MoeModelLM),
+    (LLaDAMoEConfig, LLaDAMoEModel, LLaDAMoEModelLM),
+    (LtgBertConfig, LtgBertModel, LtgBertForMaskedLM),
+    (NeoBERTConfig, NeoBERT, NeoBERTLMHead),
+):
+    AutoConfig.register(config.model_type, config)
+    AutoModel.register(config, body)
+    AutoModelForMaskedLM.register(config, masked)

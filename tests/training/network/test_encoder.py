@@ -24,6 +24,9 @@ RAGGED = (
     "electra",
     "modernbert",
     "camembert",
+    "neobert",
+    "llada_moe",
+    "llada2_moe",
     "besag",
 )
 

@@ -48,6 +48,12 @@ def _besag(body: Any) -> Parts:
     return Parts(embed, [(GLOBAL, layer) for layer in body.layers], rotate, body.final_norm)
 
 
+def _neobert(body: Any) -> Parts:
+    rotate = lambda _, number, __: turns(body.config, number)  # noqa: E731
+    embed = lambda ids, _: body.encoder(ids)  # noqa: E731
+    return Parts(embed, [(GLOBAL, layer) for layer in body.transformer_encoder], rotate, body.layer_norm)
+
+
 def _bert(body: Any) -> Parts:
     project = getattr(body, "embeddings_project", torch.nn.Identity())  # electra: from a narrow table
     embed = lambda ids, number: project(body.embeddings(input_ids=ids, position_ids=number))  # noqa: E731
@@ -76,6 +82,7 @@ FAMILIES: Mapping[str, Callable[[Any], Parts]] = {
     **dict.fromkeys(LIKE_BERT, _bert),
     "distilbert": _distilbert,
     "albert": _albert,
+    "neobert": _neobert,
 }
 
 
