@@ -7,8 +7,8 @@ With norm(x) = g ⊙ x / √(mean x² + ε) and x = the embedding of each token 
                                                f_e(z) = Wd (silu(Wg z) ⊙ Wu z)
 
 where q and k are normed head by head and every token attends to both sides. The weights w_e are not renormalised over
-the chosen experts, and a bias b (most files have none) is part of them. A layer may have one dense f instead
-(`moe_layer_freq` 0) or another f, shared by all tokens, beside the experts. The head is a matrix on norm(x).
+the chosen experts, and a bias b (absent from most files) is part of them. A layer may have one dense f instead
+(`moe_layer_freq` 0) or another f, shared by all tokens, in addition to the experts. The head is a matrix on norm(x).
 
 The parts here also serve `llada2_moe`. Annotations are types and not strings, because `strict` checks every setting
 against its own.
@@ -44,7 +44,7 @@ def check_sizes(config: Any, head: int) -> None:
             raise ValueError(f"{name} = {value} is invalid: 1 or more is needed")
     if config.num_attention_heads % key_heads(config):
         raise ValueError(
-            f"num_attention_heads = {config.num_attention_heads} is no multiple of num_key_value_heads = "
+            f"num_attention_heads = {config.num_attention_heads} must be a multiple of num_key_value_heads = "
             f"{config.num_key_value_heads}"
         )
     if config.num_experts_per_tok > config.num_experts:
@@ -117,7 +117,7 @@ class LLaDAMoEConfig(PreTrainedConfig):
         check_fixed(self, self.FIXED)
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
-                f"hidden_size = {self.hidden_size} is no multiple of num_attention_heads = {self.num_attention_heads}"
+                f"hidden_size = {self.hidden_size} must be a multiple of num_attention_heads = {self.num_attention_heads}"
             )
         if self.moe_layer_freq is not None and len(self.moe_layer_freq) != self.num_hidden_layers:
             raise ValueError(

@@ -75,8 +75,8 @@ def _write(
             model.save_pretrained(draft)
             save_whole(built.vocabulary.tokenizer, draft)
     objective: Any = built.objective
-    rate = min(1.0, built.mean_rate(progress.share) * built.recipe.masking.copies)  # over all copies of a passage
-    rate = max(rate, LEAST)  # at a rate that falls to 0 nothing is hidden, and π is its limit
+    rate = built.mean_rate(progress.share) * built.recipe.masking.copies  # over all copies of a passage
+    rate = max(min(1.0, rate), LEAST)  # at a rate that falls to 0 nothing is hidden, and π is its limit
     law = built.masking.law
     if (log_pi := law.tilt(rate) if objective.masks else None) is not None:
         tilt.save_tilt(draft, log_pi, law.name)
@@ -110,10 +110,9 @@ def _write(
         before=before,
     )
     card.write(draft, built.recipe, facts, curves=curves)
-    if built.recipe.run.weights != "as-trained":
-        texts = _held_out_texts(built)
+    if (weights := built.recipe.run.weights) != "as-trained":
         with saved.quiet():
-            rounding.round_folder(draft, built.recipe.run.weights, "the trained model", texts=texts)
+            rounding.round_folder(draft, weights, "the trained model", texts=_held_out_texts(built))
 
 
 def _write_adapter(draft: Path, built: Built) -> int:
