@@ -44,7 +44,7 @@ def check_sizes(config: Any, head: int) -> None:
             raise ValueError(f"{name} = {value} is invalid: 1 or more is needed")
     if config.num_attention_heads % key_heads(config):
         raise ValueError(
-            f"num_attention_heads = {config.num_attention_heads} must be a multiple of num_key_value_heads = "
+            f"num_attention_heads = {config.num_attention_heads} is not a multiple of num_key_value_heads = "
             f"{config.num_key_value_heads}"
         )
     if config.num_experts_per_tok > config.num_experts:
@@ -117,7 +117,8 @@ class LLaDAMoEConfig(PreTrainedConfig):
         check_fixed(self, self.FIXED)
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
-                f"hidden_size = {self.hidden_size} must be a multiple of num_attention_heads = {self.num_attention_heads}"
+                f"hidden_size = {self.hidden_size} is not a multiple of num_attention_heads = "
+                f"{self.num_attention_heads}"
             )
         if self.moe_layer_freq is not None and len(self.moe_layer_freq) != self.num_hidden_layers:
             raise ValueError(

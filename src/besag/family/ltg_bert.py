@@ -63,7 +63,8 @@ class LtgBertConfig(PreTrainedConfig):
                 raise ValueError(f"{name} = {getattr(self, name)} is invalid: 1 or more is needed")
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
-                f"hidden_size = {self.hidden_size} must be a multiple of num_attention_heads = {self.num_attention_heads}"
+                f"hidden_size = {self.hidden_size} is not a multiple of num_attention_heads = "
+                f"{self.num_attention_heads}"
             )
         least = self.position_bucket_size // 2 + 2
         if self.position_bucket_size < 2 or self.max_position_embeddings < least:
