@@ -62,10 +62,10 @@ class Command(NamedTuple):
 
 
 def commands(group: typer.Typer = app, path: tuple[str, ...] = ()) -> Iterator[Command]:
-    """All there are, but for the server, which ends by a signal alone: tests/service is hostile to it."""
+    """Return all commands except the servers, which only a signal ends: tests/service is hostile to them."""
     for one in group.registered_commands:
         run: Any = one.callback
-        if run.__name__ == "serve":
+        if run.__name__ in ("serve", "explore"):
             continue
         found = inspect.signature(run).parameters.values()
         yield Command((*path, one.name or run.__name__), tuple(_parameter(run, given) for given in found))
