@@ -82,8 +82,9 @@ def distil_translations(
         where parts that others do are not there yet: who ends last writes the files.
 
     Examples:
-        >>> _ = open("train.de", "w").write("der Hund\\nzwei Katzen\\nein Haus\\ndie See\\n" * 5)
-        >>> _ = open("train.en", "w").write("the dog\\ntwo cats\\na house\\nthe sea\\n" * 5)
+        >>> from pathlib import Path
+        >>> _ = Path("train.de").write_text("der Hund\\nzwei Katzen\\nein Haus\\ndie See\\n" * 5)
+        >>> _ = Path("train.en").write_text("the dog\\ntwo cats\\na house\\nthe sea\\n" * 5)
         >>> small = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "decoder_attention_heads": 1}
         >>> sides = {"source": ["train.de"], "target": ["train.en"], "max_length": 24}
         >>> data = {**sides, "valid_source": ["train.de"], "valid_target": ["train.en"]}

@@ -94,7 +94,8 @@ class LanguageModel(Relating, Writing):
 
         Examples:
             >>> data = {"train": ["text.txt"], "valid": ["text.txt"], "batch_tokens": 128}
-            >>> _ = open("text.txt", "w").write("Die Katzen schlafen. " * 20)
+            >>> from pathlib import Path
+            >>> _ = Path("text.txt").write_text("Die Katzen schlafen. " * 20)
             >>> adapt = {"method": "bottleneck", "rank": 4}
             >>> recipe = {"data": data, "model": {"start": "small-en"}, "adapt": adapt, "evaluation": {"sentences": 0}}
             >>> result = besag.train(recipe, {"schedule.steps": 2}, output="german", quiet=True)

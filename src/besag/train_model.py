@@ -51,7 +51,8 @@ def train(
         So does `stop_after`.
 
     Examples:
-        >>> _ = open("text.txt", "w").write("The cats sleep. The dogs run. " * 20)
+        >>> from pathlib import Path
+        >>> _ = Path("text.txt").write_text("The cats sleep. The dogs run. " * 20)
         >>> small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 16}
         >>> data = {"train": ["text.txt"], "valid": ["text.txt"]}
         >>> recipe = {"data": data, "tokenizer": {"size": 280}, "model": {"config": small}}

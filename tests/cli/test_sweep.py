@@ -52,8 +52,8 @@ def test_what_is_wrong_is_one_line(run: Run, tmp_path: Path) -> None:
         (["nowhere.toml", "--vary", "masking.rate"], "--vary 'masking.rate'"),
         (["nowhere.toml", "--plot", tmp_path / "curve.txt"], "curve.txt"),
         (["a.toml", "--curve", "paramters"], "Did you mean 'parameters'"),
-        (["a.toml", "--of", "loss"], "'loss' is no column"),
-        (["a.toml", "--curve", "masking.rate", "--of", "blimp"], "'masking.rate' is no column"),
+        (["a.toml", "--of", "loss"], "'loss' is not a column"),
+        (["a.toml", "--curve", "masking.rate", "--of", "blimp"], "'masking.rate' is not a column"),
     ):
         result = run("sweep", *words, "-o", tmp_path / "out")
         assert result.exit_code == 2
@@ -67,4 +67,4 @@ def test_columns_that_the_table_will_have_are_no_mistake(run: Run, asked: dict[s
     words = ["--vary", "masking.rate=0.15,0.3", "--judge", "blimp", "--curve", "masking.rate", "--of", "blimp"]
     result = run("sweep", "a.toml", "-o", tmp_path / "out", *words)
     assert asked["judge"] == ["blimp"]
-    assert "'masking.rate' is no column" in result.stderr  # of the stand-in's table
+    assert "'masking.rate' is not a column" in result.stderr  # of the stand-in's table

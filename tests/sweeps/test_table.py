@@ -67,7 +67,7 @@ def test_the_curve_is_a_power_law_over_all_runs(found):
     ax = found.plot()
     assert (ax.get_xscale(), ax.get_xlabel(), ax.get_ylabel()) == ("log", "parameters", "heldout loss")
     assert len(ax.lines) == 2
-    with pytest.raises(BesagError, match="no column"):
+    with pytest.raises(BesagError, match="not a column"):
         found.curve("sise")
 
 

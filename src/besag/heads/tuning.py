@@ -75,7 +75,8 @@ def train_head(
         A `HeadResult`. The folder is one of transformers, with a card; `besag.load_head` loads it.
 
     Examples:
-        >>> _ = open("animals.tsv", "w").write("text\\tlabel\\n" + "A cat sat.\\tcat\\nA dog sat.\\tdog\\n" * 8)
+        >>> from pathlib import Path
+        >>> _ = Path("animals.tsv").write_text("text\\tlabel\\n" + "A cat sat.\\tcat\\nA dog sat.\\tdog\\n" * 8)
         >>> task = {"train": "animals.tsv", "valid": "animals.tsv"}
         >>> result = besag.train_head({"task": task}, {"tuning.epochs": 1}, output="head")
         >>> sorted(result.metrics)[:2]
