@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -238,8 +238,8 @@ def started(folder: Path, lines: bytes, verb: Score) -> tuple[Job, Work]:
 @pytest.mark.slow
 def test_rows_that_cannot_be_read(joined: str, bert: Path, tmp_path: Path) -> None:
     job, work = started(tmp_path, b"the cat\ncaf\xe9\na dog\nthe\0mat\nthe mat\n", Score({"model": str(bert)}))
-    journal = Journal(job.folder)
-    assert sum(note.rows for note in run(job, work, Pool(1, 0, 1, joined), journal)) == 5
+    with closing(Journal(job.folder)) as journal:
+        assert sum(note.rows for note in run(job, work, Pool(1, 0, 1, joined), journal)) == 5
     assert journal.totals.states == {"ok": 3, "undecodable": 1, "unreadable": 1}
 
 

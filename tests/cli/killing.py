@@ -239,7 +239,7 @@ class Sweep:
                 if code in (0, 3):
                     assert listing(folder) == self.left, listing(folder)
                     break
-                assert code in (-how, 128 + how), said
+                assert code in (-how, 128 + how), (code, said)
                 self.kills += 1
             self.ends += 1
             yield contents(self.target, folder)

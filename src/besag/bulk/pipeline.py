@@ -35,12 +35,16 @@ SETTINGS = {  # of Ray's, unless somebody has set them
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_worker_niceness": "0",  # 15 would let every other process go first: actors are the work here
 }  # fmt: skip
-# Of a cluster of our own, before Ray is imported. Its ports are opened on loopback only, on Linux as on the systems
-# that the setting is named after, and a connection needs a token. A version of Ray without tokens ignores them.
+# Of a cluster of our own: ports on loopback only, on Linux as on the systems that the setting is named after, and a
+# token for connections, which a version of Ray without tokens ignores. Ray reads both when it is imported: set later,
+# its processes would follow them and could not be reached.
 OWN = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32),
 }  # fmt: skip
+
+
+_imported_with_own = False  # whether Ray was imported by besag, with these settings
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ class Pool:
 
     def check(self) -> None:
         """Is Ray there?"""
-        with _settings({} if self.address else OWN):
+        with _settings({} if self.address else _own()):
             _ray()
 
     def usual_actors(self) -> int:
@@ -148,8 +152,15 @@ def _ray() -> Any:
 @contextmanager
 def cluster(address: str | None) -> Iterator[None]:
     """A cluster: the one that is joined already, the one at this address, or one of our own on this machine."""
-    with _settings({} if address else OWN):
+    with _settings({} if address else _own()):
         yield from _joined(address)
+
+
+def _own() -> dict[str, str]:
+    """Return the settings of a cluster of our own; none for a program that has imported Ray without them."""
+    global _imported_with_own
+    _imported_with_own = _imported_with_own or "ray" not in sys.modules
+    return OWN if _imported_with_own else {}
 
 
 @contextmanager
