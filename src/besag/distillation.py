@@ -69,8 +69,7 @@ def distil_translations(
         recipe: of a translator, as of `besag.train`; the teachers are trained as it says, but with a causal decoder.
         output: a folder for the teachers and for train.source and train.target; another call goes on with it.
         changes: keys of the recipe to change, for the teachers alone.
-        parts: of the pairs, and teachers; each learns from all parts but its own. 1: one teacher, asked about its own
-            training pairs, which it echoes.
+        parts: of the pairs, and teachers; each learns from all other parts. 1: one teacher, which echoes its own pairs.
         beam: of the teachers.
         alpha: their scores are log p / n^alpha.
         part: do this one alone, 0 … parts − 1, so that several processes or machines with one folder share the work.
