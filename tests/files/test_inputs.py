@@ -193,6 +193,8 @@ def test_a_file_is_closed_after_a_rejection(tmp_path, monkeypatch, name, content
 def test_a_file_that_nobody_reads_is_not_opened(tmp_path, monkeypatch):
     path = tmp_path / "a.txt"
     path.write_text("one\n")
-    monkeypatch.setattr(lines, "unpacked", lambda *given: pytest.fail("opened"))
+    opened = []
+    monkeypatch.setattr(lines, "unpacked", lambda *given: opened.append(given))
     lines.lines_of(str(path))
     Input("file", str(path), Layout()).texts()
+    assert not opened
